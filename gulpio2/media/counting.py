@@ -39,8 +39,10 @@ AVI_HEADER = 8
 _COUNTED = frozenset({MOV, AVI})
 # Of these FFmpeg makes packets of its own from what is in an AVI.
 _PACKED_ANEW = frozenset({"H265", "VSSH"})
-# Where each packet is a frame that is shown, and has its time.
+# Where each packet is a frame that is shown, and has its time: in a transport stream
+# the parser of HEVC sees to that, while that of MPEG-2 makes up times.
 _FRAMES = frozenset({MOV, "matroska,webm"})
+_FRAMES_OF_HEVC = frozenset({*_FRAMES, "mpegts"})
 # Decoders that pass over what they do not know without a word: of one packet that was
 # overwritten with zeros, its frame was missing in each of 28 files, and nothing said.
 # Of HEVC one bit of a packet's header has cost all that came after it.
@@ -236,7 +238,7 @@ def is_frame_each(path: str, container: Any, stream: Any) -> bool:
     name = str(container.format.name)
     return (
         codec in _SILENT
-        and name in _FRAMES
+        and name in (_FRAMES_OF_HEVC if codec == "hevc" else _FRAMES)
         and not (name == MOV and has_several_parts(path))
     )
 

@@ -187,9 +187,9 @@ class OpenVideo:
         -----
         Frames that the decoder itself marks as damaged are errors too: H.264, MPEG-1,
         -2 and -4 and their like, AV1, ProRes, Motion JPEG. So are packets of AV1, HEVC
-        and MPEG-2 that give no frame, in MP4 and Matroska. Bits that flip inside of
-        VP8, VP9, HEVC or FFV1 frames are mostly not noticed by FFmpeg, and are stored
-        as it shows them.
+        and MPEG-2 that give no frame, in MP4 and Matroska; of HEVC also in MPEG-TS.
+        Bits that flip inside of VP8, VP9, HEVC or FFV1 frames are mostly not noticed
+        by FFmpeg, and are stored as it shows them.
         """
         tell = self.clock().tell
         frames = self.coloured(self._sound_frames(dropped))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import struct
 import wave
 from typing import Any
@@ -397,6 +398,34 @@ def test_a_packet_that_gives_no_frame_is_an_error(
         else:
             assert found == whole
     assert refused
+
+
+def test_a_slice_of_hevc_in_a_transport_stream_that_gives_no_frame_is_an_error(
+    tmp_path, write_video, pictures
+):
+    path = write_video(
+        tmp_path / "a.ts",
+        pictures(24, 48, 64),
+        codec="libx265",
+        options={"x265-params": "log-level=none:open-gop=1:keyint=8"},
+    )
+    data = path.read_bytes()
+    for type_ in (b"\0", b"\2"):  # B-frames that none leans on, and others
+        places = [at.start() for at in re.finditer(b"\0\0\1" + type_ + b"\1", data)]
+        for at in places:
+            path.write_bytes(data[: at + 5] + b"\xff\xff\xff" + data[at + 8 :])
+            try:
+                found = read(path)
+            except SourceReadError:
+                continue
+            assert found == 24
+    # Of one that begins later, what leans on what is gone is no loss.
+    for packet in range(3, len(data) // 188, 5):
+        path.write_bytes(data[packet * 188 :])
+        try:
+            assert 0 < read(path) <= 24
+        except SourceReadError as error:
+            assert "gave no frame" not in str(error)  # noqa: PT017
 
 
 def test_leading_frames_of_an_open_group_with_odd_times_are_no_loss(
