@@ -5,7 +5,6 @@ A part that goes on behind the end of the file says that it was cut off.
 
 from __future__ import annotations
 
-import os
 import re
 from typing import IO, NamedTuple
 
@@ -17,7 +16,6 @@ __all__ = [
     "PNG_SIGNATURE",
     "Unit",
     "check_dv",
-    "check_gif",
     "check_ivf",
     "check_mxf",
     "check_png",
@@ -55,32 +53,6 @@ _LEAST_BEGUN = 4
 _DV_START = b"\x1f\x07\x00"
 _DV_SEQUENCE = 12_000
 _DV_BYTES = {b"\x3f": 120_000, b"\xbf": 144_000}
-
-
-def check_gif(file: IO[bytes]) -> Damage | None:
-    """Look at all blocks of a GIF."""
-    screen = read_at(file, 0, 13)
-    _skip_colours(file, screen[10:11])
-    while kind := file.read(1):
-        if kind == b";":
-            return None
-        if kind == b"!":
-            file.read(1)
-        elif kind == b",":
-            _skip_colours(file, file.read(9)[8:])
-            file.read(1)  # bits of the first codes
-        else:
-            return Damage(f"is damaged at byte {file.tell() - 1}")
-        while length := file.read(1):
-            if length == b"\0":
-                break
-            file.seek(length[0], os.SEEK_CUR)
-    return Damage("is cut off: it has no trailer")
-
-
-def _skip_colours(file: IO[bytes], flags: bytes) -> None:
-    if flags and flags[0] & 0x80:
-        file.seek(3 << ((flags[0] & 7) + 1), os.SEEK_CUR)
 
 
 def check_y4m(file: IO[bytes], size: int) -> Damage | None:

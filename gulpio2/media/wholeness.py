@@ -13,7 +13,7 @@ so a few reads of their structure tell what decoding does not.
   are damaged.
 * FLV: all tags.
 * IVF: all frames. MXF: all triplets, and where its footer is.
-* GIF: all blocks up to the trailer.
+* GIF: all blocks up to the trailer, and of images whether they are filled.
 * PNG that moves: all chunks up to the last, with their checksums.
 * Y4M: all frames, which are of one size.
 * MPEG-PS: whether its last packet is whole.
@@ -32,6 +32,7 @@ from typing import IO, TYPE_CHECKING
 
 from gulpio2.media.cut import Damage, cut, read_at
 from gulpio2.media.flv_tags import FLV, check_flv
+from gulpio2.media.gif_blocks import check_gif
 from gulpio2.media.matroska import EBML, check_matroska
 from gulpio2.media.mp4_boxes import BOXES, check_boxes
 from gulpio2.media.ogg_pages import check_ogg
@@ -39,7 +40,6 @@ from gulpio2.media.part_walks import (
     KLV_KEY,
     PNG_SIGNATURE,
     check_dv,
-    check_gif,
     check_ivf,
     check_mxf,
     check_png,
