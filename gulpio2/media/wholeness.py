@@ -12,6 +12,7 @@ so a few reads of their structure tell what decoding does not.
 * Ogg: all pages, with their checksums and numbers, since FFmpeg leaves out those that
   are damaged.
 * FLV: all tags.
+* NUT: all packets with their checksums, and all frames.
 * IVF: all frames. MXF: all triplets, and where its footer is.
 * GIF: all blocks up to the trailer, and of images whether they are filled.
 * PNG that moves: all chunks up to the last, with their checksums.
@@ -35,6 +36,7 @@ from gulpio2.media.flv_tags import FLV, check_flv
 from gulpio2.media.gif_blocks import check_gif
 from gulpio2.media.matroska import EBML, check_matroska
 from gulpio2.media.mp4_boxes import BOXES, check_boxes
+from gulpio2.media.nut_packets import NUT, check_nut
 from gulpio2.media.ogg_pages import check_ogg
 from gulpio2.media.part_walks import (
     KLV_KEY,
@@ -108,6 +110,8 @@ def find_damage(path: StrPath) -> Damage | None:
             return _check_asf(file, size)
         if start[:4] == b"OggS":
             return check_ogg(file, size)
+        if start == NUT[: len(start)]:
+            return check_nut(file, size)
         if start[:4] == b"GIF8":
             return check_gif(file)
         if start[:4] == PACK:
