@@ -217,9 +217,17 @@ class LostBeginning:
         self.count = sum(waiting < pts for waiting in self._waiting)
         self._waiting.clear()
 
-    def tell(self, path: str, num_packets: int) -> None:
-        """Log how many there are, of all packets."""
-        _log.warning(
+    def tell(self, path: str, num_packets: int, *, is_usual: bool) -> None:
+        """Log how many there are, of all packets; nothing of none.
+
+        Where files usually begin so, as recordings of broadcasts, it is no warning,
+        unless most of the video is lost.
+        """
+        if not self.count:
+            return
+        is_usual = is_usual and 2 * self.count <= num_packets
+        _log.log(
+            logging.INFO if is_usual else logging.WARNING,
             "video %r begins between two key frames: %d of its %d packets come "
             "before the first frame that can be decoded, and are left out",
             path,

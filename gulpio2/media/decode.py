@@ -280,8 +280,8 @@ class OpenVideo:
             lost := missing_packets(self.path, self.stream.id)
         ):
             raise self._error(lost)
-        if self._lost.count and self.format not in _JOINED_MIDWAY:
-            self._lost.tell(self.path, self._num_packets)
+        is_usual = self.format in _JOINED_MIDWAY
+        self._lost.tell(self.path, self._num_packets, is_usual=is_usual)
         num_shown = self._num_packets - self._num_unshown
         counting.tell_of_fragments(self.path, in_fragments - num_shown)
         if self.format == counting.MOV:

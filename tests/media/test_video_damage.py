@@ -182,6 +182,27 @@ def test_a_stream_that_begins_between_two_key_frames_is_read_from_the_next_one(
     assert 12 <= read(from_the_middle(path)) < 24
 
 
+@pytest.mark.parametrize(("num", "level"), [(24, "INFO"), (10, "WARNING")])
+def test_what_is_left_out_at_the_beginning_is_told(
+    tmp_path, write_video, pictures, caplog, num, level
+):
+    path = write_video(
+        tmp_path / "a.ts",
+        pictures(num, 48, 64),
+        options={"g": "8", "bf": "0", "sc_threshold": "0"},
+    )
+    caplog.set_level("INFO", "gulpio2")
+    assert read(path) == num
+    assert not caplog.records
+    data = path.read_bytes()
+    starts = [at.start() // 188 for at in re.finditer(b"\0\0\1\x09", data)]
+    path.write_bytes(data[: 3 * 188] + data[starts[2] * 188 :])
+    assert read(path) == num - 8
+    (record,) = caplog.records
+    assert record.levelname == level
+    assert f"6 of its {num - 2} packets come before" in record.getMessage()
+
+
 def test_a_stream_without_a_frame_that_can_be_decoded_is_an_error(
     tmp_path, write_video, pictures
 ):
