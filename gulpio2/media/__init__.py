@@ -6,6 +6,7 @@ Video
     * `wholeness`: compares a file with what its own structure says about its length;
       `mp4_boxes` by the boxes of MP4, `matroska` by the elements of Matroska and WebM,
       `ogg_pages` by the pages of Ogg, `flv_tags` by the tags of FLV,
+      `asf_packets` by the packets of ASF,
       `gif_blocks` by the blocks of GIF, `nut_packets` by the packets of NUT,
       `program_packs` by the packets of MPEG-PS, `part_walks` by
       parts that follow each other, `cut` for what is missing. `transport`: packets

@@ -8,7 +8,8 @@ so a few reads of their structure tell what decoding does not.
 * Matroska, WebM: the segment, and the blocks in its clusters and of which track each
   is, since FFmpeg also leaves out what it does not understand in the middle.
 * AVI: the RIFF chunks at the top.
-* ASF, WMV: the header and the data, unless it was recorded from a broadcast.
+* ASF, WMV: the header, and the parts of frames in all packets, unless it was recorded
+  from a broadcast.
 * Ogg: all pages, with their checksums and numbers, since FFmpeg leaves out those that
   are damaged.
 * FLV: all tags.
@@ -31,6 +32,7 @@ import os
 import stat
 from typing import IO, TYPE_CHECKING
 
+from gulpio2.media.asf_packets import ASF, check_asf
 from gulpio2.media.cut import Damage, cut, read_at
 from gulpio2.media.flv_tags import FLV, check_flv
 from gulpio2.media.gif_blocks import check_gif
@@ -56,19 +58,6 @@ if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
 __all__ = ["Damage", "find_damage"]
-
-# ASF specification, objects by GUID. Each begins with it and with its length; flags are
-# in the properties of the file, which are looked for in so much of its header.
-_ASF = bytes.fromhex("3026b2758e66cf11a6d900aa0062ce6c")
-_ASF_DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
-_ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
-_ASF_OBJECT, _ASF_FLAGS_AT, _BROADCAST = 24, 88, 1
-_ASF_HEADER = 1 << 20
-# The size of a packet in the properties, what is before the first one, and how one
-# begins that is written with room for the correction of errors, as nearly all are.
-_ASF_SIZE_AT, _ASF_DATA_HEADER, _ASF_CORRECTION = 92, 50, b"\x82\0\0"
-# Of no file: it stands for a length that was not known yet.
-_UNKNOWN_LENGTH = (1 << 64) - 1
 
 
 def find_damage(path: StrPath) -> Damage | None:
@@ -106,8 +95,8 @@ def find_damage(path: StrPath) -> Damage | None:
             return check_matroska(file, size)
         if start[:4] == b"RIFF" and start[8:12] == b"AVI ":
             return _check_riff(file, size)
-        if start == _ASF:
-            return _check_asf(file, size)
+        if start == ASF:
+            return check_asf(file, size)
         if start[:4] == b"OggS":
             return check_ogg(file, size)
         if start == NUT[: len(start)]:
@@ -144,37 +133,4 @@ def _check_riff(file: IO[bytes], size: int) -> Damage | None:
         if end > size:
             return cut("its RIFF chunk", end, size, excusable=True)
         position = end + length % 2
-    return None
-
-
-def _check_asf(file: IO[bytes], size: int) -> Damage | None:
-    length = int.from_bytes(read_at(file, 16, 8), "little")
-    if length > size:
-        return cut("its header", length, size)
-    header = read_at(file, 0, min(length, _ASF_HEADER))
-    place = header.find(_ASF_PROPERTIES)
-    if place < 0 or place + _ASF_FLAGS_AT >= len(header):
-        return None
-    data = read_at(file, length, _ASF_OBJECT)
-    if header[place + _ASF_FLAGS_AT] & _BROADCAST or data[:16] != _ASF_DATA:
-        return None  # its lengths are of no meaning, or this is no data
-    data_length = int.from_bytes(data[16:], "little")
-    if data_length == _UNKNOWN_LENGTH:
-        return None
-    end = length + data_length
-    if end > size:
-        return cut("its data", end, size)
-    return _check_asf_packets(file, length + _ASF_DATA_HEADER, end, header[place:])
-
-
-def _check_asf_packets(
-    file: IO[bytes], start: int, end: int, properties: bytes
-) -> Damage | None:
-    """See whether packets, which are of one size, begin where they have to."""
-    step = int.from_bytes(properties[_ASF_SIZE_AT : _ASF_SIZE_AT + 4], "little")
-    if step < len(_ASF_CORRECTION) or read_at(file, start, 3) != _ASF_CORRECTION:
-        return None
-    for position in range(start, end - step + 1, step):
-        if read_at(file, position, 3) != _ASF_CORRECTION:
-            return Damage(f"is damaged: at byte {position} no packet begins")
     return None

@@ -9,7 +9,7 @@ from gulpio2.media.video import VideoFrames
 from gulpio2.media.wholeness import find_damage
 
 KINDS = {
-    "asf": ("mpeg4", "clip.asf", "no packet begins"),
+    "asf": ("mpeg4", "clip.asf", "is damaged: "),
     "mxf": ("mpeg2video", "clip.mxf", "no triplet begins"),
     "dv": ("dvvideo", "clip.dv", "no frame begins"),
 }
