@@ -64,3 +64,54 @@ def test_one_behind_another_is_noticed(whole):
     whole.write_bytes(2 * whole.read_bytes())
     with pytest.raises(SourceReadError, match="no tag begins"):
         list(VideoFrames(whole))
+
+
+@pytest.mark.parametrize("more", [b"TAG of a player", b"\xff" * 3000, b"\r\n", b"\1"])
+def test_what_holds_no_tag_behind_the_last_one_does_no_harm(whole, more):
+    whole.write_bytes(whole.read_bytes() + more)
+    assert find_damage(whole) is None
+    assert sum(1 for _ in VideoFrames(whole).stored()) == 12
+
+
+def test_a_last_tag_of_another_type_is_no_junk(whole):
+    data = bytearray(whole.read_bytes())
+    data[tags_of(data)[-3]] ^= 4
+    whole.write_bytes(data)
+    damage = find_damage(whole)
+    assert damage is not None
+    assert "no tag begins" in damage.message
+
+
+@pytest.mark.parametrize("with_audio", [False, True])
+def test_a_tag_of_video_that_became_one_of_sound_is_noticed(
+    tmp_path, write_video, pictures, with_audio
+):
+    path = write_video(
+        tmp_path / "a.flv",
+        pictures(24, 48, 64),
+        options={"g": "4"},
+        with_audio=with_audio,
+    )
+    data = path.read_bytes()
+    assert find_damage(path) is None
+    for tag in [tag for tag in tags_of(data)[3:-2] if data[tag] == 9]:
+        path.write_bytes(data[:tag] + b"\x08" + data[tag + 1 :])
+        damage = find_damage(path)
+        assert damage is not None
+        assert f"its tag at byte {tag} holds no sound" in damage.message
+
+
+def test_tags_that_are_missing_between_two_others_are_noticed(whole):
+    data = whole.read_bytes()
+    tags = tags_of(data)
+    # The same number of bytes from each header on, so that the walk goes on.
+    whole.write_bytes(data[: tags[4] + 11] + data[tags[5] + 11 :])
+    damaged = bytearray(whole.read_bytes())
+    damaged[tags[4] + 1 : tags[4] + 4] = data[tags[5] + 1 : tags[5] + 4]
+    damaged[
+        tags[4] + 11 + int.from_bytes(data[tags[5] + 1 : tags[5] + 4], "big") + 3
+    ] ^= 1
+    whole.write_bytes(damaged)
+    damage = find_damage(whole)
+    assert damage is not None
+    assert "a tag ends elsewhere" in damage.message
