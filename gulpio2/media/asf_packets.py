@@ -21,8 +21,9 @@ _DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")
 _PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _OBJECT, _FLAGS_AT, _BROADCAST = 24, 88, 1
 _HEADER = 1 << 20
-# Properties of a stream: its number is so far behind the GUID.
+# Properties of a stream: its kind is behind the length, and its number so far on.
 _STREAM = bytes.fromhex("9107dcb7b7a9cf118ee600c00c205365")
+_VIDEO = bytes.fromhex("c0ef19bc4d5bcf11a8fd00805f5c442b")
 _NUMBER_AT, _NUMBER = 72, 0x7F
 # The size of a packet in the properties, what is before the first one, and how one
 # begins that is written with room for the correction of errors, as nearly all are.
@@ -77,10 +78,22 @@ def check_asf(file: IO[bytes], size: int) -> Damage | None:
     if end > size:
         return cut("its data", end, size)
     step = int.from_bytes(header[place + _SIZE_AT : place + _SIZE_AT + 4], "little")
-    return _check_packets(file, range(length + _DATA_HEADER, end - step + 1, step or 1))
+    places = range(length + _DATA_HEADER, end - step + 1, step or 1)
+    return _check_packets(file, places, _videos_of(header))
 
 
-def _check_packets(file: IO[bytes], places: range) -> Damage | None:
+def _videos_of(header: bytes) -> set[int]:
+    """Find the numbers of the streams that are videos."""
+    numbers = set()
+    place = header.find(_STREAM)
+    while 0 <= place < len(header) - _NUMBER_AT:
+        if header.startswith(_VIDEO, place + _OBJECT):
+            numbers.add(header[place + _NUMBER_AT] & _NUMBER)
+        place = header.find(_STREAM, place + 1)
+    return numbers
+
+
+def _check_packets(file: IO[bytes], places: range, videos: set[int]) -> Damage | None:
     """See whether packets, which are of one size, begin where they have to."""
     step = places.step
     if step < len(_CORRECTION) or read_at(file, places.start, 3) != _CORRECTION:
@@ -92,7 +105,8 @@ def _check_packets(file: IO[bytes], places: range) -> Damage | None:
             return Damage(f"is damaged: at byte {position} no packet begins")
         try:
             for part in _parts_of(packet):
-                _add(begun, part)
+                if part.stream in videos:
+                    _add(begun, part)
         except (IndexError, ValueError):
             return Damage(
                 f"is damaged: parts of frames are missing in, or before, its packet at "

@@ -66,3 +66,26 @@ def test_a_damaged_header_of_a_part_is_noticed(whole, field, bit):
     damage = find_damage(whole)
     assert damage is not None
     assert "parts of frames are missing" in damage.message
+
+
+def test_sound_that_is_missing_costs_no_video(tmp_path, write_video, pictures):
+    path = write_video(
+        tmp_path / "a.wmv",
+        pictures(NUM_FRAMES, 96, 128),
+        codec="wmv2",
+        mux_options={"packet_size": "1000"},
+        with_audio=True,
+    )
+    data = bytearray(path.read_bytes())
+    first = data.index(DATA) + 50
+    changed = 0
+    for start in range(first, len(data) - 1000, 1000):
+        flags = data[start + 3]
+        at = start + 5 + (flags >> 3 & 3) + 6 + (flags & 1)
+        if data[at] & 0x7F == 2:  # the stream of sound
+            data[at + 1] ^= 1  # the number of the object
+            changed += 1
+    assert changed
+    path.write_bytes(data)
+    assert find_damage(path) is None
+    assert sum(1 for _ in VideoFrames(path).stored()) == NUM_FRAMES
