@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -323,32 +324,42 @@ class MixedOrder:
             sources[inside] = block_sources[offsets]
             places[inside] = block_places[offsets]
         indices = np.empty(streamed.size, np.int64)
-        for number, order in enumerate(self.orders):
-            mine = sources == number
-            indices[mine] = _along_epochs(order, places[mine])
+        for number, mine in groups_of(sources):
+            indices[mine] = _along_epochs(self.orders[number], places[mine])
         return SourceIndices(sources.reshape(asked.shape), indices.reshape(asked.shape))
+
+    @cached_property
+    def _shares(self) -> list[tuple[int, int]]:
+        """Give each source's share of what those before it leave, as two numbers."""
+        left = sum(self._weights, Fraction(0))
+        shares = []
+        for weight in self._weights:
+            shares.append((weight / left).as_integer_ratio())
+            left -= weight
+        return shares
 
     def _block(self, block: int) -> tuple[Positions, Positions]:
         """Give source, and place in that source's stream, of a block's positions."""
         first, length = block * self.block_length, self.block_length
-        left = sum(self._weights, Fraction(0))
         starts, counts = [], []
-        for weight in self._weights:
+        for share, whole in self._shares:
             # Of `length` positions from `first` on, this source takes its share of
             # what the sources before it left over, and leaves the rest to the others.
-            share = weight / left
-            start = first * share.numerator // share.denominator
-            end = (first + length) * share.numerator // share.denominator
+            start = first * share // whole
+            count = (first + length) * share // whole - start
             starts.append(start)
-            counts.append(end - start)
-            first, length, left = first - start, length - counts[-1], left - weight
+            counts.append(count)
+            first, length = first - start, length - count
         key = derive_seed(self.seed, Purpose.MIXTURE, block)
         slots = Permutation(self.block_length, key)(np.arange(self.block_length))
-        sources = np.searchsorted(np.cumsum(counts), slots, side="right")
+        ends = np.cumsum(counts)
+        sources = np.searchsorted(ends, slots, side="right").astype(np.int64)
+        by_source = np.argsort(sources, kind="stable")
+        # Sorted, a source's positions begin where those of the sources before it end.
+        shifts = np.array(starts, np.int64) - ends + counts
         places = np.empty(self.block_length, np.int64)
-        for number, (start, count) in enumerate(zip(starts, counts, strict=True)):
-            places[sources == number] = np.arange(start, start + count)
-        return sources.astype(np.int64), places
+        places[by_source] = np.arange(self.block_length) + shifts[sources[by_source]]
+        return sources, places
 
     def __repr__(self) -> str:
         """Show the sources and their weights."""

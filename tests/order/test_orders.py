@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.order import MixedOrder, Order, PlainOrder, RepeatedOrder
+from gulpio2.order import orders as orders_module
 
 
 def whole_epoch(order, epoch):
@@ -146,6 +148,24 @@ def test_any_positions_of_a_mixture_can_be_asked_for_alone(positions, epoch):
     mixed = MixedOrder([PlainOrder(7), PlainOrder(30)], [0.9, 0.1], epoch_length=600)
     whole = whole_epoch(mixed, epoch)
     assert mixed.indices(epoch, positions).tolist() == [whole[p] for p in positions]
+
+
+def test_sources_of_which_no_position_is_asked_for_cost_nothing(monkeypatch):
+    divided, gone_along = [], []
+    divide, along = Fraction.__truediv__, orders_module._along_epochs
+    monkeypatch.setattr(
+        Fraction, "__truediv__", lambda *pair: divided.append(1) or divide(*pair)
+    )
+    monkeypatch.setattr(
+        orders_module,
+        "_along_epochs",
+        lambda order, places: gone_along.append(1) or along(order, places),
+    )
+    mixed = MixedOrder([PlainOrder(100)] * 50, [0.3] * 50)
+    mixed.indices(0, [1, 4_000])
+    mixed.indices(0, [2_000])
+    assert len(gone_along) <= 3
+    assert len(divided) == 50  # once, and not for each block
 
 
 @pytest.mark.parametrize(
