@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from gulpio2.errors import AdapterContractError, with_article
 
-__all__ = ["first_metadata", "plain_metadata", "without_addresses"]
+__all__ = ["first_metadata", "is_plain", "plain_metadata", "without_addresses"]
 
 # Nesting that no metadata needs; keeps a circular structure from exhausting the stack.
 _MAX_DEPTH = 100
@@ -49,7 +50,7 @@ def plain_metadata(meta: Any, what: str) -> dict[Any, Any]:
     AdapterContractError
         Something that JSON cannot hold; the message gives its place.
     """
-    if type(meta) is dict and _is_plain(meta):
+    if type(meta) in (dict, OrderedDict) and is_plain(meta):
         return dict(meta)
     if not isinstance(meta, Mapping):
         raise AdapterContractError(
@@ -70,7 +71,7 @@ def first_metadata(metas: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     return copy.deepcopy(copied)
 
 
-def _is_plain(meta: dict[Any, Any]) -> bool:
+def is_plain(meta: Mapping[Any, Any]) -> bool:
     """Tell whether there is nothing to change, as with most: no call for each value."""
     for key, value in meta.items():
         if type(key) is not str or type(value) not in _PLAIN:
