@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gulpio2.order import Permutation, derive_seed
+from gulpio2.order import Permutation, derive_seed, permutation
 
 PINNED = [
     (5, 1, [1, 3, 2, 4, 0]),
@@ -97,3 +97,16 @@ def test_no_places_are_of_any_type():
 def test_no_items_have_no_order():
     with pytest.raises(ValueError, match="num_items is 0"):
         Permutation(0, 0)
+
+
+@pytest.mark.parametrize("num_items", [1, 2, 5, 1000, 65537, (1 << 62) - 3])
+def test_few_places_are_computed_without_arrays_and_are_the_same(
+    num_items, monkeypatch
+):
+    places = np.linspace(0, num_items - 1, 20).astype(np.int64).clip(0, num_items - 1)
+    many = Permutation(num_items, key=9)(places).tolist()
+    monkeypatch.setattr(permutation, "derive_seeds", None)  # what arrays go through
+    for few in (1, 2, 4):
+        parts = [places[at : at + few] for at in range(0, 20, few)]
+        found = [Permutation(num_items, key=9)(part).tolist() for part in parts]
+        assert [*itertools.chain(*found)] == many
