@@ -310,7 +310,7 @@ class GulpChunk(ReadingVerbs):
         self._base_map = map_ = self._base_map.or_at(self.meta_file_path)
         if self._base is not None and map_.read() == self._base:
             return {}
-        is_gone = not map_.path.exists() and Path(self.data_file_path).exists()
+        is_gone = map_.is_gone(self.data_file_path)
         load = map_.load_checked
         disk, data = (None, b"") if is_gone else load(verify=self.verify is True)
         base = self._given if self._base is None else map_.parse(self._base)

@@ -15,7 +15,7 @@ from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.links import stop_sharing
-from gulpio2.storage.local import LocalStore, follow_link, new_token
+from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
 from gulpio2.storage.permissions import settle_permissions, withhold
 from gulpio2.storage.refusals import left_without_map
 from gulpio2.storage.removals_file import forgetting_deleted
@@ -221,7 +221,7 @@ class ChunkSession:
         self.writer.sync()
         if self.partial is None:
             refuse_changes(content)
-        is_mapped = self.partial is not None and map_file.path.exists()
+        is_mapped = self.partial is not None and is_there(map_file.path)
         try:
             with map_file.putting(content):
                 if self.partial is not None:
@@ -361,7 +361,7 @@ def begin_writing(
     path = follow_link(data_path)
     store = LocalStore(path.parent)
     extend = False
-    if stored is not None and path.exists():
+    if stored is not None and is_there(path):
         extend = True
         size = store.size(path.name)
         settle_other_frames(meta_dict, stored, size)

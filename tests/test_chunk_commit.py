@@ -426,3 +426,26 @@ def test_data_is_on_the_disk_and_named_before_the_map_is(tmp_path, monkeypatch):
         "name meta_0.gmeta",
         "sync the folder",
     ]
+
+
+@pytest.mark.usefixtures("permissions")
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda folder: new_chunk(folder).meta_dict,
+        lambda folder: write(folder, ("b", {}, JPEGS[:1]), flag="ab"),
+        lambda folder: write(folder, ("b", {}, JPEGS[:1]), flag="wb"),
+    ],
+    ids=["read", "ab", "wb"],
+)
+def test_a_chunk_in_a_folder_that_may_not_be_looked_into_is_refused(tmp_path, use):
+    folder = tmp_path / "gulped"
+    folder.mkdir()
+    write(folder, ("a", {}, JPEGS[:1]))
+    folder.chmod(0o600)
+    try:
+        with pytest.raises(StorageError, match=r"cannot look at .*meta_0.gmeta: Perm"):
+            use(folder)
+    finally:
+        folder.chmod(0o700)
+    assert list(new_chunk(folder).meta_dict) == ["a"]

@@ -240,6 +240,7 @@ class InputFolder(NamedFolder):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             _refuse_url(self, value, "read", param, ctx)
+            _refuse_unseen(self, value, param, ctx)
             raise
 
 
@@ -253,6 +254,21 @@ class OutputFolder(NamedFolder):
         folder = super().convert(value, param, ctx)
         _refuse_url(self, value, "write to", param, ctx)
         return folder
+
+
+def _refuse_unseen(
+    kind: ParamType,
+    value: Any,
+    param: click.Parameter | None,
+    ctx: click.Context | None,
+) -> None:
+    """Refuse what may be there: of it Click says, too, that it does not exist."""
+    from gulpio2.storage.local import is_there
+
+    try:
+        is_there(value)
+    except StorageError as cause:
+        kind.fail(escape(cause.strerror), param, ctx)
 
 
 def _refuse_url(

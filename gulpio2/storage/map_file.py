@@ -25,7 +25,7 @@ from gulpio2.format.gmeta import end_of, load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.storage.base import read_if_there
-from gulpio2.storage.local import LocalStore, follow_link, new_token
+from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -59,13 +59,17 @@ class MapFile:
         """Give this map; that at another path, read alike, where it is not there."""
         return self if os.path.lexists(self.path) else replace(self, path=Path(path))
 
+    def is_gone(self, data_path: StrPath) -> bool:
+        """Tell whether it is missing, of a data file that is there."""
+        return not is_there(self.path) and is_there(data_path)
+
     def read(self) -> bytes:
         """Give its bytes; none where it is missing."""
         return read_if_there(self._store, self.path.name) or b""
 
     def load(self) -> tuple[Any, bytes | None]:
         """Give what it says, and its bytes if they can be read."""
-        if not self.path.exists():
+        if not is_there(self.path):
             return OrderedDict(), b""
         if self.reads_json:
             data = read_if_there(self._store, self.path.name)
@@ -147,7 +151,7 @@ class MapFile:
     def drop(self) -> None:
         """Remove it for good."""
         path = follow_link(self.path)
-        if path.exists():
+        if is_there(path):
             store = LocalStore(path.parent)
             store.remove(path.name)
             store.sync_names()
@@ -167,7 +171,7 @@ class MapFile:
         path = follow_link(data_path)
         with closing(LocalStore(path.parent)) as store:
 
-            def is_there(info: tuple[int, ...], crc32: int) -> bool:
+            def has_frame(info: tuple[int, ...], crc32: int) -> bool:
                 data = store.read_at(path.name, info[0], info[2] - info[1])
                 return crc32_of(data) == crc32
 
@@ -176,7 +180,7 @@ class MapFile:
                     continue  # which is said when it would be written
                 known = known_crc32(entry).items()
                 try:
-                    fits = not known or any(is_there(*frame) for frame in known)
+                    fits = not known or any(has_frame(*frame) for frame in known)
                 except ReadRangeError as cause:
                     raise ChunkMismatchError(f"item {id_!r}: {cause}") from cause
                 if not fits:
@@ -189,7 +193,7 @@ class MapFile:
     def may_be(self, data: bytes) -> bool:
         """Tell whether it may have these bytes; not, if it has others."""
         try:
-            return self.read() == data and self.path.exists()
+            return self.read() == data and is_there(self.path)
         except StorageError:
             return True
 

@@ -111,6 +111,24 @@ def test_an_input_folder_is_there_and_no_url(tmp_path, monkeypatch):
     assert convert("s3://b", None, None) == Path("s3:/b")
 
 
+@pytest.mark.usefixtures("permissions")
+def test_a_folder_that_nobody_may_look_for_is_not_called_missing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "closed" / "gulped").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o600)
+    try:
+        with pytest.raises(click.BadParameter) as caught:
+            InputFolder().convert("closed/gulped", None, None)
+    finally:
+        (tmp_path / "closed").chmod(0o700)
+    assert str(caught.value).startswith(
+        "cannot look at closed/gulped: Permission denied. Make it readable"
+    )
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(click.BadParameter, match="Too many levels of symbolic links"):
+        InputFolder().convert("circle", None, None)
+
+
 @pytest.mark.parametrize("text", ["9" * 400 + "GB", "1." + "0" * 5000 + "GB"])
 def test_a_size_of_any_length_is_refused_in_words(text):
     with pytest.raises(click.BadParameter, match="is no size"):
