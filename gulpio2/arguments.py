@@ -61,9 +61,11 @@ def whole_number(name: str, value: Any) -> int:
     Raises
     ------
     TypeError
-        It is none.
+        It is none, or a boolean: a flag in the place of a number is a mistake.
     """
     try:
+        if isinstance(value, bool):
+            raise TypeError
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}, expected a whole number") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
-from gulpio2.adapters.settings import checked_frame_rate
+from gulpio2.adapters.settings import checked_frame_rate, checked_size
 from gulpio2.adapters.sources import video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import IngestSettingError, SourceFieldError, unreadable
@@ -72,7 +72,7 @@ class ActivitynetAdapter(AbstractDatasetAdapter):
         self.json_file = json_file
         self.json_storage = self.read_json(json_file)
         self.folder = folder
-        self.frame_size = int(frame_size)
+        self.frame_size = checked_size("frame_size", frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         self.set_video_storage(phase)

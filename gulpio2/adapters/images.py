@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import FolderLabelMixin
-from gulpio2.adapters.settings import check_choice
+from gulpio2.adapters.settings import check_choice, checked_size
 from gulpio2.adapters.sources import IMAGE_FORMATS, OTHER_IMAGE_FORMATS, image_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 from gulpio2.errors import SourceFormatError, unreadable
@@ -71,7 +71,7 @@ class ImageListAdapter(FolderLabelMixin, AbstractDatasetAdapter):
                 row["id"] = row["path"]
         self.label2idx = self.create_label2idx_dict()
         self.shuffle = bool(shuffle)
-        self.img_size = int(img_size)
+        self.img_size = checked_size("img_size", img_size)
         self.all_meta = self.get_meta()
         if self.shuffle:
             random.shuffle(self.all_meta)
@@ -182,7 +182,7 @@ class ImageFolderAdapter(FolderTreeAdapter):
         *,
         id_rule: NameRule = "label-name",
     ) -> None:
-        self.img_size = int(img_size)
+        self.img_size = checked_size("img_size", img_size)
         super().__init__(
             folder, output_folder, file_extensions, shuffle, id_rule=id_rule
         )

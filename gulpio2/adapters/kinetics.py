@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
-from gulpio2.adapters.settings import check_choice, checked_frame_rate
+from gulpio2.adapters.settings import check_choice, checked_frame_rate, checked_size
 from gulpio2.adapters.sources import OTHER_VIDEO_FORMATS, VIDEO_FORMATS, video_frames
 from gulpio2.adapters.tables import read_json_file, records_by_id
 from gulpio2.errors import SourceReadError
@@ -89,7 +89,7 @@ class KineticsAdapter(AbstractDatasetAdapter):
         self.folder = folder
         self.id_rule = id_rule
         self.skip_unlisted = skip_unlisted
-        self.frame_size = int(frame_size)
+        self.frame_size = checked_size("frame_size", frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         self.set_video_storage()

@@ -11,7 +11,7 @@ from gulpio2.format.rates import parse_frame_rate
 if TYPE_CHECKING:
     from gulpio2.format.rates import FrameRate
 
-__all__ = ["check_choice", "checked_frame_rate"]
+__all__ = ["check_choice", "checked_frame_rate", "checked_size"]
 
 
 def check_choice(name: str, value: object, kind: Any) -> None:
@@ -64,3 +64,19 @@ def checked_frame_rate(frame_rate: FrameRate | None) -> FrameRate | None:
         with suppress(ValueError):
             return int(frame_rate)
     return frame_rate
+
+
+def checked_size(name: str, value: Any) -> int:
+    """Give a size of frames as GulpIO2 0.0.4 does: what ``int`` makes of it.
+
+    Raises
+    ------
+    IngestSettingError
+        It is a boolean, which would be stored as frames of one pixel.
+    """
+    if isinstance(value, bool):
+        raise IngestSettingError(
+            f"{name} is {value!r}; give the short edge in pixels, or -1 for the "
+            "source's own"
+        )
+    return int(value)

@@ -13,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gulpio2.adapters.settings import checked_size
 from gulpio2.errors import SourceReadError
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.folders import (
@@ -104,7 +105,7 @@ def video_frames(
     return VideoFrames(
         path,
         frame_rate=frame_rate or None,
-        frame_size=int(frame_size),
+        frame_size=checked_size("frame_size", frame_size),
         start=start,
         end=end,
     )
@@ -120,7 +121,8 @@ def image_frames(paths: Iterable[StrPath], *, frame_size: int = -1) -> FrameSour
     frame_size : int
         Length of the short edge in pixels; below 1: as it is.
     """
-    return _image_source()(list(paths), frame_size=int(frame_size))
+    size = checked_size("frame_size", frame_size)
+    return _image_source()(list(paths), frame_size=size)
 
 
 @cache

@@ -16,7 +16,7 @@ from gulpio2.adapters.endings import ANY_ENDING
 from gulpio2.adapters.label_numbers import label_key, number_labels
 from gulpio2.adapters.labels import read_label_file
 from gulpio2.adapters.path_sources import MediaKind, find_path, is_url, open_path
-from gulpio2.adapters.settings import check_choice, checked_frame_rate
+from gulpio2.adapters.settings import check_choice, checked_frame_rate, checked_size
 from gulpio2.adapters.sources import DeferredFrames
 from gulpio2.adapters.tables import Table, read_table
 from gulpio2.adapters.templates import fill_template, parse_template
@@ -159,7 +159,7 @@ class TableAdapter(AbstractDatasetAdapter):
         self.root_folder = Path(table).parent if root_folder is None else root_folder
         local_path(self.root_folder, "read")
         self.media = media
-        self.frame_size = int(frame_size)
+        self.frame_size = checked_size("frame_size", frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
         content = read_table(table, delimiter=delimiter, parse_values=False)
         self._paths = (

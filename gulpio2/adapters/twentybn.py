@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.label_numbers import label_key
 from gulpio2.adapters.labels import Custom20BNAdapterMixin, labelled_rows
-from gulpio2.adapters.settings import checked_frame_rate
+from gulpio2.adapters.settings import checked_frame_rate, checked_size
 from gulpio2.adapters.sources import folder_frames, single_video_frames, video_frames
 from gulpio2.adapters.tables import read_json_file
 from gulpio2.errors import (
@@ -177,7 +177,7 @@ class Custom20BNJsonVideoAdapter(_LabelledRows):
         self.label_name = label_name
         self.output_folder = output_folder
         self.folder = folder
-        self.frame_size = int(frame_size)
+        self.frame_size = checked_size("frame_size", frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         name = os.fspath(json_file)
@@ -272,7 +272,7 @@ class Custom20BNCsvWebmAdapter(_LabelledRows):
         self.label_name = label_name
         self.output_folder = output_folder
         self.folder = folder
-        self.frame_size = int(frame_size)
+        self.frame_size = checked_size("frame_size", frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         self._set_rows(csv_file, self.read_csv(csv_file))
@@ -365,7 +365,7 @@ class Custom20BNCsvJpegAdapter(_LabelledRows):
         self.csv_file = csv_file
         self.output_folder = output_folder
         self.folder = folder
-        self.frame_size = int(frame_size)
+        self.frame_size = checked_size("frame_size", frame_size)
         self.shm_dir_path = shm_dir_path
         self._set_rows(csv_file, self.read_csv(csv_file))
         self._finish(shuffle)

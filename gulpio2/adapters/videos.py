@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.adapters.settings import checked_frame_rate
+from gulpio2.adapters.settings import checked_frame_rate, checked_size
 from gulpio2.adapters.sources import OTHER_VIDEO_FORMATS, VIDEO_FORMATS, video_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 
@@ -63,7 +63,7 @@ class VideoFolderAdapter(FolderTreeAdapter):
         frame_rate: FrameRate | None = None,
         id_rule: NameRule = "label-name",
     ) -> None:
-        self.frame_size = int(frame_size)
+        self.frame_size = checked_size("frame_size", frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
         self.shm_dir_path = shm_dir_path
         super().__init__(

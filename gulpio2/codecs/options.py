@@ -116,6 +116,8 @@ def decode_options(
 
 def _whole(number: Any, message: str) -> int:
     try:
+        if isinstance(number, bool):  # which would be a frame of one pixel
+            raise TypeError
         return operator.index(number)
     except TypeError:
         raise TypeError(message) from None

@@ -187,7 +187,8 @@ class GulpIngestor:
         if chunk_bytes is not None:
             given: Any = chunk_bytes
             chunk_bytes = _whole_number("chunk_bytes", given)
-            if chunk_bytes != given and not isinstance(given, str):
+            is_flag = isinstance(given, bool)
+            if is_flag or (chunk_bytes != given and not isinstance(given, str)):
                 raise IngestSettingError(
                     f"chunk_bytes is {given!r}; it must be a whole number"
                 )

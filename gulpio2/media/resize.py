@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.arguments import whole_number
 from gulpio2.codecs.jpeg import MAX_PIXELS
 from gulpio2.codecs.pixels import to_storable
 from gulpio2.errors import IngestSettingError
@@ -136,7 +136,7 @@ def resize_by_short_edge(img: Any, size: int) -> npt.NDArray[np.uint8]:
     GulpIO2 0.0.4 resized with Pillow, so pixels differ by some levels; sizes do not.
     """
     if size >= 1:
-        size = operator.index(size)
+        size = whole_number("size", size)
     if isinstance(img, (str, os.PathLike)):
         from gulpio2.media.image_files import read_image
 

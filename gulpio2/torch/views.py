@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gulpio2.arguments import as_number
+from gulpio2.arguments import as_number, whole_number
 from gulpio2.errors import FormatError
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def _size_of(size: int | Sequence[int]) -> int | Sequence[int]:
 def _pair(size: int | Sequence[int]) -> tuple[int, int]:
     try:
         height, width = size if isinstance(size, Sequence) else (size, size)
-        pair = operator.index(height), operator.index(width)
+        pair = whole_number("height", height), whole_number("width", width)
     except (TypeError, ValueError):
         raise TypeError(
             f"size is {size!r}, expected an edge in pixels, or (height, width)"
