@@ -252,8 +252,10 @@ class StoredItem:
         """Turn a selection into frame indices."""
         try:
             return select_frames(selection, self.num_frames)
-        except FrameIndexError as cause:
-            raise FrameIndexError(f"item {self.id_!r}: {cause}") from None
+        except (FrameIndexError, TypeError, ValueError) as cause:
+            kinds = (FrameIndexError, TypeError, ValueError)
+            kind = next(kind for kind in kinds if isinstance(cause, kind))
+            raise kind(f"item {self.id_!r}: {cause}") from None
 
     @property
     def _where(self) -> str:

@@ -72,6 +72,8 @@ class ReadingVerbs(ABC):
             No item has this id.
         FrameIndexError
             A position is outside of the item.
+        TypeError, ValueError
+            The selection is none, see `gulpio2.format.selection.select_frames`.
         CorruptFrameError
             A record is not a JPEG; the message gives item, frame, file and offset.
 

@@ -179,3 +179,10 @@ def test_an_empty_mask_is_one_of_another_length(folder, way):
     ways_of_nothing: list[Any] = [[], (), np.array([]), np.array([], int)]
     for nothing in ways_of_nothing:
         assert len(reader.read_clip("colour", nothing)) == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("wrong", [slice(0, 4, 0), slice(0, 1.5), "x", True])
+def test_what_is_no_selection_is_refused_with_the_item(folder, way, wrong):
+    with pytest.raises((TypeError, ValueError), match="item 'colour': cannot select"):
+        way(folder)["colour", wrong]

@@ -41,12 +41,15 @@ def select_frames(selection: Any, num_frames: int) -> Sequence[int]:
     FrameIndexError
         A position is outside of the item, or a mask has the wrong length.
     TypeError
-        The selection is none of these, or an array some of which is masked out.
+        The selection is none of these, a slice of other bounds than whole numbers, or
+        an array some of which is masked out.
+    ValueError
+        The step of a slice is 0.
     """
     if selection is None:
         return range(num_frames)
     if isinstance(selection, slice):
-        return range(*selection.indices(num_frames))
+        return _select_slice(selection, num_frames)
     if isinstance(selection, range):
         return _select_range(selection, num_frames)
     if isinstance(selection, list):
@@ -67,6 +70,18 @@ def _is_boolean(selection: Any) -> bool:
     """Tell whether this is True or False, of Python, numpy or torch."""
     kind = getattr(selection, "dtype", type(selection))
     return kind is bool or str(kind).endswith("bool")
+
+
+def _select_slice(selection: slice, num_frames: int) -> range:
+    """Say of a slice that is none what is wrong with it, which Python does not."""
+    try:
+        return range(*selection.indices(num_frames))
+    except (TypeError, ValueError) as cause:
+        kind = TypeError if isinstance(cause, TypeError) else ValueError
+        raise kind(
+            f"cannot select frames by {selection!r}: {cause}. Give whole numbers, or "
+            "None, as its bounds and its step, and no step of 0"
+        ) from cause
 
 
 def _select_range(selection: range, num_frames: int) -> Sequence[int]:

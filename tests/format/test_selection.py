@@ -180,3 +180,12 @@ def test_what_is_masked_out_is_not_selected_without_a_word(values):
     with pytest.raises(TypeError, match=r"masked out; give its \.compressed\(\)"):
         select_frames(part, 3)
     assert select_frames(np.ma.array(values), 3) == select_frames(values, 3)
+
+
+@pytest.mark.parametrize("wrong", [slice(0, 4, 0), slice(0, 1.5), slice("a")])
+def test_a_slice_that_is_none_is_named_with_what_would_be_one(wrong):
+    kind = ValueError if wrong.step == 0 else TypeError
+    with pytest.raises(kind) as caught:
+        select_frames(wrong, 3)
+    assert repr(wrong) in str(caught.value)
+    assert "Give whole numbers, or None, as its bounds" in str(caught.value)
