@@ -179,7 +179,7 @@ class GulpChunk(ReadingVerbs):
         frames : list
             All frames of the item.
         meta : dict
-            A copy of its metadata.
+            A copy of its metadata, as `read_frames` gives it.
         """
         ids = list(self.meta_dict)
         if not ids:

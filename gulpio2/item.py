@@ -103,7 +103,7 @@ class StoredItem:
 
     @property
     def meta(self) -> Meta:
-        """A copy of the metadata; {} where there is none."""
+        """A copy of the metadata, lists in which may be shared; {} without any."""
         return self.record.meta
 
     @property

@@ -117,7 +117,7 @@ class TolerantReader:
         frames : list
             As many as were asked for, or fewer where damaged ones are skipped.
         meta : dict
-            A copy of the item's metadata.
+            A copy of the item's metadata, as `read_frames` gives it.
 
         Raises
         ------

@@ -64,7 +64,8 @@ class ReadingVerbs(ABC):
             What ``jpeg_decoder`` makes of each frame, in the order asked for. By
             default ``(H, W, 3)`` uint8 RGB in [0, 255], ``(H, W)`` for grey records.
         meta : dict
-            A copy: changing its keys does not change what is stored.
+            A copy: changing its keys does not change what is stored. Lists and objects
+            in it may be the directory's own: copy them before you change them.
 
         Raises
         ------
@@ -280,7 +281,7 @@ class ReadingVerbs(ABC):
         frames : list
             One per time, as `read_frames` gives them.
         meta : dict
-            A copy of the item's metadata.
+            A copy of the item's metadata, as `read_frames` gives it.
 
         Raises
         ------
