@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_number",
+    "callable_or",
     "optional_number",
     "require_choice",
     "require_number",
@@ -85,6 +86,24 @@ def as_number(value: Any) -> float:
 def optional_number(name: str, value: Any, least: int) -> int | None:
     """Give a whole number as an int, and None as None; see `require_number`."""
     return None if value is None else require_number(name, value, least)
+
+
+def callable_or(name: str, value: Any, default: Any = None) -> Any:
+    """Give what can be called, and the default for None.
+
+    Raises
+    ------
+    TypeError
+        It cannot be called.
+    """
+    if value is None:
+        return default
+    if not callable(value):
+        raise TypeError(
+            f"{name} is {reprlib.repr(value)}, expected something that can be called, "
+            "as a function, or None"
+        )
+    return value
 
 
 def require_state(state: Any) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.arguments import optional_number, require_verify
+from gulpio2.arguments import callable_or, optional_number, require_verify
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.errors import ItemNotFoundError, StorageError
 from gulpio2.forks import renew_in_children
@@ -21,7 +21,7 @@ from gulpio2.format.wording import counted
 from gulpio2.item import StoredItem
 from gulpio2.record import record_of
 from gulpio2.rewritten import watched
-from gulpio2.serializers import JSONSerializer, json_serializer, writes_json
+from gulpio2.serializers import json_serializer, reads_json, serializer_of, writes_json
 from gulpio2.staging import begin_writing, refuse_changed
 from gulpio2.storage.data_file import open_data_file
 from gulpio2.storage.handles import HandlePool
@@ -91,8 +91,8 @@ class GulpChunk(ReadingVerbs):
         self,
         data_file_path: StrPath,
         meta_file_path: StrPath,
-        serializer: AbstractSerializer = json_serializer,
-        jpeg_decoder: Callable[[bytes], Any] = jpeg_bytes_to_img,
+        serializer: AbstractSerializer | None = json_serializer,
+        jpeg_decoder: Callable[[bytes], Any] | None = jpeg_bytes_to_img,
         *,
         threads: int | None = None,
         verify: Verify = "frames",
@@ -101,8 +101,8 @@ class GulpChunk(ReadingVerbs):
     ) -> None:
         self.data_file_path = data_file_path
         self.meta_file_path = meta_file_path
-        self.serializer = serializer
-        self.jpeg_decoder = jpeg_decoder
+        self.serializer = serializer_of(serializer)
+        self.jpeg_decoder = callable_or("jpeg_decoder", jpeg_decoder, jpeg_bytes_to_img)
         self.threads = optional_number("threads", threads, 1)
         self.verify = require_verify(verify)
         self.fp: BinaryIO | StoreWriter | None = None
@@ -370,7 +370,7 @@ class GulpChunk(ReadingVerbs):
 
     @property
     def _map_file(self) -> MapFile:
-        is_json = type(self.serializer) is JSONSerializer
+        is_json = reads_json(self.serializer)
         return MapFile(Path(self.meta_file_path), self.serializer, is_json)
 
     def _get_or_create_dict(self) -> OrderedDict[str, Any]:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.arguments import optional_number, require_verify
+from gulpio2.arguments import callable_or, optional_number, require_verify
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.copies import plain_state, reopening, restore, stored_in
@@ -187,7 +187,7 @@ class GulpDirectory(ReadingVerbs):
     def __init__(
         self,
         output_dir: StrPath,
-        jpeg_decoder: Callable[[bytes], Any] = jpeg_bytes_to_img,
+        jpeg_decoder: Callable[[bytes], Any] | None = jpeg_bytes_to_img,
         *,
         threads: int | None = None,
         verify: Verify = "frames",
@@ -201,7 +201,8 @@ class GulpDirectory(ReadingVerbs):
         # Those of the chunks stay when a program assigns others, as in 0.0.4: only new
         # chunks have these.
         self.output_dir = self._folder = output_dir
-        self.jpeg_decoder = self._decoder = jpeg_decoder
+        decoder = callable_or("jpeg_decoder", jpeg_decoder, jpeg_bytes_to_img)
+        self.jpeg_decoder = self._decoder = decoder
         self.threads = optional_number("threads", threads, 1)
         self.verify = require_verify(verify)
         self.indexed = indexed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,8 @@ __all__ = [
     "PickleSerializer",
     "json_serializer",
     "pickle_serializer",
+    "reads_json",
+    "serializer_of",
     "writes_json",
 ]
 
@@ -91,6 +94,29 @@ class PickleSerializer(AbstractSerializer):
         """Pickle."""
         data = pickle.dumps(thing)  # before what is there is given up for it
         Path(file_name).write_bytes(data)
+
+
+def serializer_of(given: Any) -> Any:
+    """Give a serializer as it is, and that of JSON for None.
+
+    Raises
+    ------
+    TypeError
+        It has none of the functions of one; of a client's own one may do.
+    """
+    if given is None:
+        return json_serializer
+    if not any(callable(getattr(given, name, None)) for name in ("load", "dump")):
+        raise TypeError(
+            f"serializer is {reprlib.repr(given)}, expected an AbstractSerializer of "
+            "gulpio2.fileio, with the methods load and dump, or None for JSON"
+        )
+    return given
+
+
+def reads_json(serializer: Any) -> bool:
+    """Tell whether a serializer reads as `load_ordered_json` does."""
+    return type(serializer) is JSONSerializer
 
 
 def writes_json(serializer: Any) -> bool:

@@ -179,3 +179,24 @@ def test_what_cannot_be_pickled_leaves_the_file_as_it_is(tmp_path):
     with pytest.raises((pickle.PicklingError, AttributeError)):
         pickle_serializer.dump({"a": lambda: 0}, path)
     assert pickle_serializer.load(path) == {"a": 1}
+
+
+def test_none_is_json_and_the_decoder_of_the_package(tmp_path):
+    paths = tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta"
+    chunk = GulpChunk(*paths, None, None)
+    with chunk.open("wb"):
+        chunk.append("a", {"label": 1}, JPEGS)
+    assert chunk.serializer is json_serializer
+    (first, *_), meta = GulpDirectory(tmp_path, None)["a"]
+    assert (first.ndim, meta) == (3, {"label": 1})
+
+
+@pytest.mark.parametrize("name", ["serializer", "jpeg_decoder"])
+def test_what_does_not_read_is_refused_where_it_is_given(name, tmp_path):
+    paths = tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta"
+    wrong: dict[str, Any] = {name: 3}
+    with pytest.raises(TypeError, match=f"{name} is 3, expected"):
+        GulpChunk(*paths, **wrong)
+    if name == "jpeg_decoder":
+        with pytest.raises(TypeError, match=f"{name} is 3, expected"):
+            GulpDirectory(tmp_path, **wrong)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gulpio2._optional import require
+from gulpio2.arguments import callable_or
 from gulpio2.errors import FormatError
 from gulpio2.format.wording import counted
 from gulpio2.sampling import NO_FRAME, ClipIndices
@@ -50,7 +51,7 @@ class _FrameDataset(GulpDataset):
     def __init__(
         self, source: Any, *, transform: Transform, target: Target, **options: Any
     ) -> None:
-        self.transform = transform
+        self.transform: Transform = callable_or("transform", transform)
         self.target = target
         super().__init__(source, **options)
 
@@ -277,7 +278,7 @@ class GulpClipDataset(_FrameDataset):
         given: Any = sampler_of(sampler) if needed or sampler is not None else None
         self.sampler: ClipSampler = given
         self.sample_by = sample_by
-        self.sampler_arguments = sampler_arguments
+        self.sampler_arguments = callable_or("sampler_arguments", sampler_arguments)
         super().__init__(source, transform=transform, target=target, **options)
 
     def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:

@@ -145,8 +145,9 @@ class TolerantCollate:
     """
 
     def __init__(
-        self, collate: Callable[[Sequence[Any]], Any] = default_collate
+        self, collate: Callable[[Sequence[Any]], Any] | None = default_collate
     ) -> None:
+        collate = default_collate if collate is None else collate
         if not callable(collate):
             raise TypeError(f"collate is {collate!r}, expected a function of samples")
         self.collate = collate

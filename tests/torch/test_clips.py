@@ -504,3 +504,10 @@ def test_a_frame_that_is_no_number_is_refused_where_it_is_given(frame, make_dire
     folder = make_directory(counts=[5])
     with pytest.raises(TypeError, match=r"frame is .*, expected an int or 'random'"):
         GulpImageDataset(folder, frame=frame)
+
+
+@pytest.mark.parametrize("name", ["transform", "sampler_arguments"])
+def test_what_cannot_be_called_is_refused_where_it_is_given(name, make_directory):
+    wrong: dict[str, Any] = {name: 3}
+    with pytest.raises(TypeError, match=f"{name} is 3, expected something that can be"):
+        GulpClipDataset(make_directory(counts=[5]), window, **wrong)

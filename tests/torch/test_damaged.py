@@ -329,6 +329,7 @@ def test_the_collate_function_wants_batches_of_such_a_dataset(damaged):
         collate([damaged[0]])
     with pytest.raises(TypeError, match="give the DataLoader a batch_size"):
         collate(TolerantDataset(damaged)[0])
+    assert TolerantCollate(None).collate is default_collate
     with pytest.raises(TypeError, match="collate is 3, expected a function"):
         TolerantCollate(3)  # type: ignore[arg-type]  # what the test is about
 
