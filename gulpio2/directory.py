@@ -10,7 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.arguments import callable_or, optional_number, require_verify
+from gulpio2.arguments import (
+    callable_or,
+    optional_number,
+    require_number,
+    require_verify,
+)
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.copies import plain_state, reopening, restore, stored_in
@@ -444,9 +449,12 @@ class GulpDirectory(ReadingVerbs):
 
         Raises
         ------
+        TypeError, ValueError
+            The number is none, or below 0.
         MetaFileError
             ``gulp.json``, which may tell of chunks that are lost, is damaged.
         """
+        count = require_number("total_new_chunks", total_new_chunks, 0)
         # What a program has assigned meanwhile counts for new chunks.
         store = open_store(self.output_dir)
         names = store.names()
@@ -455,7 +463,7 @@ class GulpDirectory(ReadingVerbs):
         settings = self._settings()._replace(
             prefix=_before_names(self.output_dir), jpeg_decoder=self.jpeg_decoder
         )
-        for number in range(first, first + total_new_chunks):
+        for number in range(first, first + count):
             yield _make_chunk(settings, number)
 
     @property

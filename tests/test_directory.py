@@ -268,6 +268,11 @@ def test_a_data_file_without_map_is_left_out_with_a_warning(folder, caplog):
     assert [chunk.data_file_path for chunk in directory.new_chunks(1)] == [
         str(folder / "data_2.gulp")
     ]
+    assert list(directory.new_chunks(0)) == []
+    wrong: Any
+    for wrong, error in ((None, TypeError), (1.5, TypeError), (-1, ValueError)):
+        with pytest.raises(error, match=f"total_new_chunks is {wrong}, expected"):
+            list(directory.new_chunks(wrong))
 
 
 def test_a_map_without_data_file_is_refused_and_named(folder):

@@ -305,6 +305,8 @@ def test_a_mask_of_objects_is_of_booleans():
             rows(mask)
     with pytest.raises(TypeError, match="cannot select items by None"):
         rows(None)
+    with pytest.raises(TypeError, match=r"cannot select items by \[\[True\], \[Tr"):
+        rows([[True], [True, False]])
 
 
 @pytest.mark.parametrize("make", [list, tuple, np.array])

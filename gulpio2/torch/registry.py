@@ -6,6 +6,7 @@ and never imported, so a config can only build what the program has registered.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -72,8 +73,13 @@ def build(config: Mapping[str, Any]) -> Any:
     KeyError
         It has no ``type``, or nothing is registered under that name.
     TypeError
-        Its ``type`` is something else.
+        It is no mapping, or its ``type`` is something else.
     """
+    if not isinstance(config, Mapping):
+        raise TypeError(
+            f"config is {reprlib.repr(config)}, expected a mapping such as "
+            "{'type': 'Scale', 'factor': 2}: what it builds, and the arguments of that"
+        )
     arguments = dict(config)
     if "type" not in arguments:
         raise KeyError(f"config {arguments!r} has no 'type' to say what it builds")

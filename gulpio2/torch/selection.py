@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import reprlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,10 +33,18 @@ def sample_position(index: Any, length: int) -> int:
 
     Raises
     ------
+    TypeError
+        It is no whole number.
     SampleIndexError
         It is outside. Being an ``IndexError``, it ends a ``for`` loop.
     """
-    position = int(operator.index(index))
+    try:
+        position = int(operator.index(index))
+    except TypeError:
+        raise TypeError(
+            f"cannot look up sample {reprlib.repr(index)}; give its position, a whole "
+            "number"
+        ) from None
     if not -length <= position < length:
         raise SampleIndexError(
             f"sample {position} of a dataset of {counted(length, 'sample')}"
@@ -77,7 +86,10 @@ def select_samples(indices: Any, length: int) -> npt.NDArray[np.int64]:
             raise _not_indices(indices)
     elif not isinstance(indices, np.ndarray):
         raise _not_indices(indices)
-    positions = np.asarray(indices)
+    try:
+        positions = np.asarray(indices)
+    except ValueError as cause:  # lists in it that are not equally long
+        raise _not_indices(indices) from cause
     if positions.size == 0:
         return np.empty(0, np.int64)
     if positions.ndim != 1 or positions.dtype.kind not in "iu":

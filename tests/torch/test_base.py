@@ -319,6 +319,12 @@ def test_an_info_is_a_new_dict_each_time(make):
     assert dataset.get_data_info(1) == {**SAMPLES[1], "sample_idx": 1}
 
 
+@pytest.mark.parametrize("wrong", ["a", 1.5, None, [0]])
+def test_what_is_no_position_of_a_sample_is_named(wrong, make):
+    with pytest.raises(TypeError, match=r"cannot look up sample .*; give its position"):
+        make()[wrong]
+
+
 @pytest.mark.parametrize(
     ("index", "position"),
     [(0, 0), (4, 4), (-1, 4), (-5, 0), (np.int64(3), 3), (np.int64(-1), 4), (True, 1)],
@@ -466,11 +472,13 @@ def test_the_three_ways_to_choose_samples_agree(indices, positions, make):
         ([0.0], TypeError),
         (np.array([[0]]), TypeError),
         (["0"], TypeError),
+        ([[0], [1, 2]], TypeError),
     ],
     ids=repr,
 )
 def test_what_chooses_no_samples_is_refused_alike_everywhere(indices, error, make):
-    with pytest.raises(error):
+    message = "indices are " if error is TypeError else "sample -?[0-9] of a dataset"
+    with pytest.raises(error, match=message):
         make(indices=indices)
     with pytest.raises(error):
         make().get_subset(indices)

@@ -98,3 +98,9 @@ def test_a_name_means_one_thing():
 def test_what_has_no_name_cannot_be_registered():
     with pytest.raises(TypeError, match="has no name of its own"):
         register(functools.partial(dict, a=1))
+
+
+@pytest.mark.parametrize("wrong", ["sample_window", None, [("type", "dict")]])
+def test_what_is_no_config_is_named(wrong):
+    with pytest.raises(TypeError, match=r"config is .*, expected a mapping such as"):
+        build(wrong)

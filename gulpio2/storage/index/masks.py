@@ -41,20 +41,20 @@ def rows_of_mask(mask: Any, num_rows: int) -> npt.NDArray[np.int64]:
     if isinstance(mask, list) and not mask:
         mask = np.zeros(0, bool)
     of_arrow = str(getattr(mask, "type", None)) == "bool"
-    values = np.asarray(
-        mask.fill_null(False)  # noqa: FBT003  # of pyarrow
-        if of_arrow and hasattr(mask, "fill_null")  # a scalar of Arrow has none
-        else mask
-    )
+    try:
+        values = np.asarray(
+            mask.fill_null(False)  # noqa: FBT003  # of pyarrow
+            if of_arrow and hasattr(mask, "fill_null")  # a scalar of Arrow has none
+            else mask
+        )
+    except ValueError as cause:  # lists in it that are not equally long
+        raise _no_mask(mask) from cause
     if isinstance(mask, np.ma.MaskedArray) and values.dtype in (bool, object):
         values = mask.filled(False)  # noqa: FBT003  # of numpy
     if values.dtype == object and values.ndim == 1:
         values = _without_nulls(values)
     if values.dtype != np.bool_ or values.ndim != 1:
-        raise TypeError(
-            f"cannot select items by {mask!r:.{_SHOWN}}; give a text, an Arrow "
-            "expression, or a boolean mask with one value per item; view(ids) takes ids"
-        )
+        raise _no_mask(mask)
     if len(values) != num_rows:
         raise ValueError(
             f"a mask of {counted(len(values), 'value')} cannot select from "
@@ -62,6 +62,13 @@ def rows_of_mask(mask: Any, num_rows: int) -> npt.NDArray[np.int64]:
             "one value per item"
         )
     return np.flatnonzero(values)
+
+
+def _no_mask(mask: Any) -> TypeError:
+    return TypeError(
+        f"cannot select items by {mask!r:.{_SHOWN}}; give a text, an Arrow "
+        "expression, or a boolean mask with one value per item; view(ids) takes ids"
+    )
 
 
 def _refuse_other_order(mask: Any) -> None:
