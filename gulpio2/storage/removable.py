@@ -162,20 +162,19 @@ def _refuse_frames_of_nobody(
     store: Store, number: int, spans: Iterable[tuple[int, int]], size: int
 ) -> None:
     """Refuse to erase bytes that were not deleted, but may be lost from the map."""
-    name, spans = data_name(number), list(spans)
-    end = max((stop for _, stop in spans), default=0)
+    name = data_name(number)
     for start, stop in gaps_between(spans, size):
         for first in range(start, stop, _BLOCK):
             block = store.read_at(name, first, min(_BLOCK, stop - first))
             if block.count(0) < len(block):
-                # Not told apart: an older map that was put back ends there as well.
-                killed = "or what an append left that was killed, " * (start >= end)
+                # Not told apart: the next append seals in what a killed one left, and
+                # an older map that was put back ends there as well.
                 raise FormatError(
                     f"{store.path(name)} holds bytes from {first} on that neither its "
                     "map nor the list of deleted items speaks of: they may be frames "
-                    f"of items that {meta_name(number)} has lost, {killed}and would be "
-                    "erased. Nothing was changed. Put the whole map back, if it has "
-                    "lost any; or have 'gulp2 repair' copy what is left to a new "
-                    "directory, without them and without the deleted items; 'gulp2 "
-                    "check' tells more"
+                    f"of items that {meta_name(number)} has lost, or what an append "
+                    "left that was killed, and would be erased. Nothing was changed. "
+                    "Put the whole map back, if it has lost any; or have 'gulp2 "
+                    "repair' copy what is left to a new directory, without them and "
+                    "without the deleted items; 'gulp2 check' tells more"
                 )
