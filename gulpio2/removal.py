@@ -71,7 +71,7 @@ class Compaction:
     items: int
     """Deleted items whose frames are gone."""
     num_bytes: int
-    """Bytes of theirs."""
+    """Bytes of theirs that no other item has."""
     other_names: int = 0
     """Hard links to the data file elsewhere, under which the frames are still there."""
 
@@ -304,8 +304,16 @@ def _compact(
     hidden = removals.hidden_items(number, there)
     if not hidden:
         return None
-    spans = [span for _, entry in hidden for span in entry_spans(entry)]
-    size = sum(stop - start for start, stop in spans)
+    # Of a chunk that GulpIO2 0.0.4 wrote anew, the places may be another item's, or
+    # lie behind the end.
+    end = store.size(data_name(number))
+    kept = [span for entry in meta_dict.values() for span in entry_spans(entry)]
+    spans = [
+        (start, min(stop, end))
+        for _, entry in hidden
+        for start, stop in entry_spans(entry)
+    ]
+    size = _length([*kept, *spans]) - _length(kept)
     others = Path(store.path(data_name(number))).stat().st_nlink - 1
     if not dry_run:
         with replacing_unless_changed(
@@ -314,6 +322,11 @@ def _compact(
             holes = _rewrite(store, number, meta_dict, writer, progress)
         removals.erased[number] = holes
     return Compaction(number, len(hidden), size, others)
+
+
+def _length(spans: Iterable[tuple[int, int]]) -> int:
+    """Count the bytes that lie in one of the spans, or in several."""
+    return sum(stop - start for start, stop in merge_spans(spans))
 
 
 def _rewrite(

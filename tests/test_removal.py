@@ -832,3 +832,19 @@ def test_one_id_is_no_list_of_them(folder, ids):
     with pytest.raises(TypeError, match="which is one; give a list of ids"):
         delete_items(folder, ids)
     assert content(folder) == before
+
+
+def test_what_a_chunk_written_anew_had_is_not_said_to_be_erased(tmp_path):
+    make_gulp_directory(tmp_path, num_items=2, num_frames=2)
+    delete_items(tmp_path, ["item0"])
+    hidden = (tmp_path / "deleted.json").read_bytes()
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("new", {}, make_frames(9, seed=9))
+    # GulpIO2 0.0.4, that writes a chunk anew, knows nothing of this file.
+    (tmp_path / "deleted.json").write_bytes(hidden)
+    before = jpegs(tmp_path)
+    for dry_run in (True, False):
+        (done,) = compact_directory(tmp_path, dry_run=dry_run)
+        assert (done.items, done.num_bytes) == (1, 0)
+    assert jpegs(tmp_path) == before
