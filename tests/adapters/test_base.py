@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +80,24 @@ class AsDataclass(AbstractDatasetAdapter):
         yield from ()
 
 
+@dataclass
+class WithMadeDefaults(AbstractDatasetAdapter):
+    """An adapter with a default that is made for each."""
+
+    folder: str = "in"
+    endings: list[str] = field(default_factory=lambda: [".mp4"])
+
+    def __post_init__(self):
+        if self.folder == "none":
+            del self.endings
+
+    def __len__(self):
+        return 0
+
+    def iter_data(self, slice_element=None):
+        yield from ()
+
+
 class MixinLast(AbstractDatasetAdapter, Custom20BNAdapterMixin):
     """The order of bases that clients of 0.0.4 write."""
 
@@ -138,6 +156,18 @@ def test_the_outer_constructor_is_described():
 
 def test_a_dataclass_is_described():
     assert AsDataclass("in").describe() == {"folder": "in", "size": 3}
+
+
+def test_a_default_that_a_dataclass_makes_is_described_as_what_was_made():
+    made = WithMadeDefaults()
+    assert made.describe() == {"folder": "in", "endings": [".mp4"]}
+    made.endings.append(".avi")
+    copied = pickle.loads(pickle.dumps(made))
+    for described in (made.describe(), copied.describe()):
+        assert described == {"folder": "in", "endings": [".mp4"]}
+    given = WithMadeDefaults(endings=[".ogg"]).describe()
+    assert given == {"folder": "in", "endings": [".ogg"]}
+    assert WithMadeDefaults("none").describe() == {"folder": "none"}
 
 
 @pytest.mark.parametrize(
