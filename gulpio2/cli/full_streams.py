@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from gulpio2.cli.terminal import note
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["NO_ROOM", "drop", "settle_remarks", "settling_output"]
+__all__ = [
+    "NO_ROOM",
+    "drop",
+    "noticing_closed_output",
+    "settle_remarks",
+    "settling_output",
+]
 
 # What a full disk and the like say to who writes the output there.
 NO_ROOM = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG))
@@ -32,6 +39,50 @@ def settle_remarks() -> None:
             sys.stderr.flush()
         except (OSError, ValueError):
             drop(sys.stderr)
+
+
+class _Nowhere(io.RawIOBase):
+    """Takes what is written where there is no stdout, and remembers that it was."""
+
+    was_written = False
+
+    def writable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Lose it."""
+        self.was_written = True
+        return memoryview(data).nbytes
+
+
+@contextlib.contextmanager
+def noticing_closed_output() -> Iterator[Callable[[], bool]]:
+    """Give what tells whether something was printed to a stdout that is closed.
+
+    Python has no ``sys.stdout`` then, and prints nothing without a word. The command
+    goes on, as what it does may be more than to print.
+
+    Yields
+    ------
+    callable
+        True where something was lost.
+    """
+    if sys.stdout is not None:
+        yield lambda: False
+        return
+    nowhere = _Nowhere()
+    stream = io.TextIOWrapper(io.BufferedWriter(nowhere), "utf-8", "surrogateescape")
+
+    def is_lost() -> bool:
+        stream.flush()
+        return nowhere.was_written
+
+    sys.stdout = stream
+    try:
+        yield is_lost
+    finally:
+        sys.stdout = None
 
 
 @contextlib.contextmanager

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import importlib
 import logging
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,7 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gulpio2.cli.command import DocumentedGroup
-from gulpio2.cli.full_streams import NO_ROOM, drop, settle_remarks
+from gulpio2.cli.full_streams import (
+    NO_ROOM,
+    drop,
+    noticing_closed_output,
+    settle_remarks,
+)
 from gulpio2.cli.interrupts import raise_once_a_second
 from gulpio2.cli.options import verbosity_options
 from gulpio2.cli.terminal import (
@@ -51,6 +58,7 @@ COMMANDS = [
     "repair",
     "bench",
 ]
+_CLOSED = os.strerror(errno.EBADF)  # as coreutils say it of a closed stdout
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
@@ -103,8 +111,27 @@ class Program(DocumentedGroup):
         del standalone_mode  # the messages and codes are those below
         set_verbosity(0)
         take_any_text()
+        with noticing_closed_output() as is_lost:
+            status = self._status_of(
+                args, prog_name, complete_var, windows_expand_args, extra
+            )
+            if is_lost():
+                note(f"gulp2: error: cannot write the output: {_CLOSED}")
+                status = status or 1
+        settle_remarks()
+        sys.exit(status)
+
+    def _status_of(
+        self,
+        args: Sequence[str] | None,
+        prog_name: str | None,
+        complete_var: str | None,
+        windows_expand_args: bool,
+        extra: dict[str, Any],
+    ) -> int:
+        """Run a command line, say what went wrong, and give the exit status."""
         try:
-            status = super().main(
+            status: object = super().main(
                 args,
                 prog_name,
                 complete_var,
@@ -134,8 +161,7 @@ class Program(DocumentedGroup):
             note(f"gulp2: error: cannot write the output: {error.strerror}")
             drop(sys.stdout)
             status = 1
-        settle_remarks()
-        sys.exit(status if isinstance(status, int) else 0)
+        return status if isinstance(status, int) else 0
 
 
 def one_line(error: BaseException) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import gulpio2
-from gulpio2 import GulpChunk
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.cli import main
 from gulpio2.errors import IngestError, ItemNotFoundError, LockedError, StorageError
 from gulpio2.testing import make_gulp_directory
@@ -317,6 +317,48 @@ def test_output_that_has_no_room_is_an_error_of_one_line(gulped, words):
     assert done.returncode == 1
     message = "gulp2: error: cannot write the output: No space left on device\n"
     assert done.stderr == message
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["ls", "gulped"], 1),
+        (["check", "gulped", "--json"], 1),
+        (["info", "--help"], 1),
+        (["--version"], 1),
+        (["ls", "gulped", "--where", "number == 99"], 1),  # nothing is found
+        (["check", "--quiet", "gulped"], 0),
+        (["delete", "--quiet", "gulped", "item0"], 0),
+        (["delete", "gulped", "item0"], 1),
+        (["ls", "nothing"], 2),
+    ],
+)
+def test_output_to_a_stdout_that_is_closed_is_an_error_after_the_work(
+    gulped, words, status
+):
+    done = subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            'exec "$@" >&-',
+            "sh",
+            sys.executable,
+            "-m",
+            "gulpio2",
+            *words,
+        ],
+        cwd=Path(gulped).parent,
+        env={**os.environ, "PYTHONPATH": str(Path(gulpio2.__file__).parents[1])},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == status
+    message = "gulp2: error: cannot write the output: Bad file descriptor\n"
+    assert (done.stderr == message) == (status == 1 and "--where" not in words)
+    if words[0] == "delete":
+        assert "item0" not in GulpDirectory(gulped)
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-8"])
