@@ -295,6 +295,7 @@ REPORTED = {
         "skipped",
         "resumed",
         "not_given",
+        "raised_behind",
         "failures",
         "chunks",
         "seconds",

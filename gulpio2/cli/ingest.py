@@ -92,7 +92,8 @@ def ingest() -> None:
     frame rate, quality or subsampling (gulp.json says so; GulpIO2 0.0.4 wrote none).
 
     An item that cannot be read is reported and left out, the rest is stored, and the
-    exit status is 1; so it is where ADAPTER counts more items than it gives.
+    exit status is 1; so it is where ADAPTER counts more items than it gives, or raises
+    an error when it has given its last one, which may be a check of its own.
     OUTPUT/failures.jsonl lists those that failed in the last ingest, all of them; the
     first 20 are told on the way (with -vv all). It is 1 as well where --dry-run finds
     that the run would be refused, or that it would run out of space, store nothing or
@@ -252,7 +253,8 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             f"gulp2: {count(len(report.failures), 'item')} failed; "
             f"{escape(settings.output / FAILURES_NAME)} lists {them}"
         )
-    if (report.failures or report.not_given) and not settings.allow_failures:
+    is_bad = report.failures or report.not_given or report.raised_behind
+    if is_bad and not settings.allow_failures:
         ctx.exit(1)
 
 

@@ -247,6 +247,13 @@ class GulpIngestor:
                 "(allow_failures=True, on the command line --allow-failures)",
             )
             raise error
+        if report.raised_behind and not self.allow_failures:
+            raise AdapterContractError(
+                f"the adapter {type(self.adapter).__name__} raised an error after it "
+                f"had given its last item: see the log. {counted(report.items, 'item')}"
+                " are stored. Allow failures (allow_failures=True, on the command line "
+                "--allow-failures), if that does not matter"
+            )
 
     def run(self) -> IngestReport:
         """Ingest, and tell what was done.

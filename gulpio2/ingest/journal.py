@@ -240,6 +240,7 @@ def _is_sound(lines: Sequence[Any]) -> bool:
             return False
         for line in tasks:
             numbers += [line["task"], line["skipped"], line["not_given"]]
+            numbers.append(line.get("raised_behind", 0))
             _ = [ItemFailure.load(failure) for failure in line["failures"]]
             for part in line["parts"]:
                 numbers += [part["number"], part["frames"], part["num_bytes"]]

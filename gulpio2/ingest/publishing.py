@@ -121,6 +121,7 @@ class Publisher:
             "skipped": result.skipped,
             # More than were counted here do not make up for fewer elsewhere.
             "not_given": result.not_given,
+            "raised_behind": result.raised_behind,
             "failures": [asdict(failure) for failure in result.failures],
         }
         self.journal.finish_task(line)
@@ -225,4 +226,6 @@ class Publisher:
         self._next_task = line["task"] + 1
         self.report.skipped += line["skipped"]
         self.report.not_given += line["not_given"]
+        # An earlier version may have begun the run.
+        self.report.raised_behind += line.get("raised_behind", 0)
         self.report.failures.extend(ItemFailure.load(item) for item in line["failures"])

@@ -89,6 +89,8 @@ class IngestReport:
     """Items, among those stored, that an interrupted run had stored."""
     not_given: int = 0
     """Items that the adapter counts and did not give; others do not make up for it."""
+    raised_behind: int = 0
+    """Slices of the adapter that raised behind their last item: a check, maybe."""
     failures: list[ItemFailure] = field(default_factory=list)
     """Items that were not stored, by position."""
     chunks: list[int] = field(default_factory=list)
@@ -113,6 +115,8 @@ class IngestReport:
             parts.append(f"{self.skipped} skipped")
         if self.not_given:
             parts.append(f"{self.not_given} not given by the adapter")
+        if self.raised_behind:
+            parts.append("an error of the adapter behind its last item")
         if self.failures:
             parts.append(f"{len(self.failures)} failed")
         return ", ".join(parts)

@@ -10,12 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
-from gulpio2.errors import (
-    DuplicateIdError,
-    IngestError,
-    SourceReadError,
-    StorageError,
-)
+from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
 from gulpio2.ingest.items import (
     PlacedItem,
     as_failure,
@@ -87,7 +82,7 @@ def run_task(
         for start, stop in run.missing():
             listed = task.listed_in(start, stop)
             source = job.adapter, start, stop, listed, run.known
-            for item in place_items(*source, on_left=run.write_journal):
+            for item in place_items(*source, on_left=run.leave):
                 run.check_sign()
                 run.result.given += 1
                 if run.is_unfit(item):
@@ -216,6 +211,11 @@ class _TaskRun:
             self.result.is_unfit = self.result.given != len(self.task.listed)
         else:
             self.stage()
+
+    def leave(self, item: PlacedItem) -> None:
+        """Note where the adapter's generator ended before its end."""
+        self.result.raised_behind += item.position >= self.task.stop
+        self.write_journal(item)
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""

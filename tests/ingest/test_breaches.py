@@ -429,6 +429,22 @@ class RaisesBehind(FrameAdapter):
             raise RuntimeError("of all")
 
 
+@pytest.mark.parametrize("behind", ["one", "all"])
+@pytest.mark.parametrize("allow_failures", [True, False])
+def test_a_call_raises_where_the_adapter_raised_behind_its_last_item(
+    tmp_path, behind, allow_failures
+):
+    adapter = RaisesBehind(behind)
+    ingestor = GulpIngestor(adapter, tmp_path, 4, 1, allow_failures=allow_failures)
+    is_raised = behind == "all" and not allow_failures
+    fine = contextlib.nullcontext()
+    message = "RaisesBehind raised an error after it had given its last item"
+    with pytest.raises(AdapterContractError, match=message) if is_raised else fine:
+        ingestor()
+    with GulpDirectory(tmp_path) as directory:
+        assert len(directory) == 4
+
+
 @pytest.mark.parametrize("behind", ["one", "all", "once"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_an_adapter_raises_behind_an_item_is_told(
@@ -437,6 +453,7 @@ def test_what_an_adapter_raises_behind_an_item_is_told(
     monkeypatch.setattr("gulpio2.ingest.items._warned", set())
     report = GulpIngestor(RaisesBehind(behind), tmp_path, 4, workers).run()
     assert (report.items, report.failures) == (4, [])
+    assert report.raised_behind == (behind == "all")
     told = [r.getMessage() for r in caplog.records if "the adapter raised" in r.msg]
     if workers == 1:
         (message,) = told
