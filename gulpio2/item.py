@@ -252,9 +252,10 @@ class StoredItem:
         """Turn a selection into frame indices."""
         try:
             return select_frames(selection, self.num_frames)
-        except (FrameIndexError, TypeError, ValueError) as cause:
-            kinds = (FrameIndexError, TypeError, ValueError)
-            kind = next(kind for kind in kinds if isinstance(cause, kind))
+        except FrameIndexError as cause:
+            raise FrameIndexError(f"item {self.id_!r}: {cause}") from None
+        except (TypeError, ValueError) as cause:
+            kind = TypeError if isinstance(cause, TypeError) else ValueError
             raise kind(f"item {self.id_!r}: {cause}") from None
 
     @property
@@ -346,7 +347,8 @@ def read_clips(
                 f"{len(others)} of item {item.id_!r} do not make one array; select the "
                 "same number of each"
             )
-    if indices and first.decoder is jpeg_bytes_to_img:
+    is_custom = first.decoder is not jpeg_bytes_to_img
+    if indices and not is_custom:
         return read_arrays(
             [item.request(indices) for item, indices in chosen],
             out,
@@ -354,7 +356,7 @@ def read_clips(
             threads=first.num_threads,
             batched=batched,
         )
-    if first.decoder is not jpeg_bytes_to_img:
+    if is_custom:
         if options != AS_STORED:
             raise ValueError(
                 "a custom jpeg_decoder returns whole frames: scale, min_size, crop "
@@ -369,8 +371,7 @@ def read_clips(
     if out is None:
         return array
     # With no frames, a custom decoder gives neither shape nor type.
-    unknown = not indices and first.decoder is not jpeg_bytes_to_img
-    put_array(array, out, unknown=unknown)
+    put_array(array, out, unknown=not indices and is_custom)
     return out
 
 
@@ -380,12 +381,7 @@ def _stacked(
     """Put what a caller's decoder gave for several clips into one array.
 
     Of each clip there are as many, and its item and frames are `chosen`. The shape is
-    ``(B, T, ...)``, or ``(B, 0)`` where there are none.
-
-    Raises
-    ------
-    FormatError
-        They differ in shape.
+    ``(B, T, ...)``, or ``(B, 0)`` where there are none. FormatError where they differ.
     """
     if not clips[0]:
         return np.empty((len(clips), 0), np.uint8)

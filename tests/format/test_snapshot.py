@@ -44,9 +44,12 @@ def test_what_is_edited_comes_back_as_it_was_of_its_type(metas):
 
 def test_no_flat_metadata_is_copied_in_depth(monkeypatch):
     copied = []
-    monkeypatch.setattr(
-        snapshot, "deepcopy", lambda value: copied.append(value) or copy.deepcopy(value)
-    )
+
+    def noted(value):
+        copied.append(value)
+        return copy.deepcopy(value)
+
+    monkeypatch.setattr(snapshot, "deepcopy", noted)
     flat = {f"i{n}": {"meta_data": [OrderedDict(label=n)]} for n in range(5)}
     Snapshot({**flat, "deep": {"meta_data": [{"boxes": [1]}]}})
     assert copied == [[{"boxes": [1]}]]

@@ -152,15 +152,18 @@ def test_any_positions_of_a_mixture_can_be_asked_for_alone(positions, epoch):
 
 def test_sources_of_which_no_position_is_asked_for_cost_nothing(monkeypatch):
     divided, gone_along = [], []
-    divide, along = Fraction.__truediv__, orders_module._along_epochs
-    monkeypatch.setattr(
-        Fraction, "__truediv__", lambda *pair: divided.append(1) or divide(*pair)
-    )
-    monkeypatch.setattr(
-        orders_module,
-        "_along_epochs",
-        lambda order, places: gone_along.append(1) or along(order, places),
-    )
+    divide, go_along = Fraction.__truediv__, orders_module._along_epochs
+
+    def noted_divide(*pair):
+        divided.append(1)
+        return divide(*pair)
+
+    def noted_go_along(order, places):
+        gone_along.append(1)
+        return go_along(order, places)
+
+    monkeypatch.setattr(Fraction, "__truediv__", noted_divide)
+    monkeypatch.setattr(orders_module, "_along_epochs", noted_go_along)
     mixed = MixedOrder([PlainOrder(100)] * 50, [0.3] * 50)
     mixed.indices(0, [1, 4_000])
     mixed.indices(0, [2_000])
