@@ -145,6 +145,8 @@ def decode_clips(videos: list[Path], seconds: float) -> float:
 
 def prepare(output: Path) -> None:
     """Make the output folder, replacing what an earlier run of the demo left."""
+    if output.exists() and not output.is_dir():
+        raise SystemExit(f"{output} is no folder. Name another one with --output.")
     if output.exists() and any(output.iterdir()) and not (output / MARK).exists():
         raise SystemExit(
             f"{output} holds something that the demo did not make. "

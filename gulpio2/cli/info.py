@@ -102,7 +102,10 @@ def info(
         else:
             unknown = "there is no gulp.json; GulpIO2 0.0.4 writes none"
             if manifest.runs:
-                unknown = "gulp.json does not tell; GulpIO2 0.0.4 writes none"
+                unknown = (
+                    "gulp.json does not tell: GulpIO2 0.0.4 writes none, and an ingest "
+                    "that was interrupted and given up, nothing into it"
+                )
             elif (directory / MANIFEST_NAME).exists():
                 unknown = "gulp.json has no run that stored something"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)

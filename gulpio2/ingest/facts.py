@@ -87,7 +87,8 @@ def count_items(adapter: Adapter) -> int:
     if not callable(getattr(adapter, "iter_data", None)):
         raise AdapterContractError(
             f"the adapter is {reprlib.repr(adapter)}, which has no iter_data. Give "
-            "one of gulpio2.adapters, such as VideoFolderAdapter(folder), or your own"
+            "one of gulpio2.adapters, such as VideoFolderAdapter(folder, "
+            "output_folder), or your own"
         )
     try:
         return len(adapter)

@@ -201,6 +201,12 @@ def _said_of(worker: _Worker) -> str:
     status = worker.process.exitcode
     if status is None or status >= 0:
         ended = f"ended with status {status}: what it wrote to stderr may say why"
+        method = multiprocessing.get_start_method()
+        if method != "fork":
+            ended += (
+                '. (A script that has no `if __name__ == "__main__":` around its work '
+                f"ends it too, where Python starts processes by {method})"
+            )
     else:
         ended = f"was killed by signal {-status}, perhaps for want of memory"
     return (

@@ -303,7 +303,7 @@ def test_chunks_that_no_run_of_the_manifest_has_made_are_counted(
     gulp2("ingest", f"{adapter_file}:MyAdapter", "s", folder)
     text = gulp2("info", folder).stdout
     assert "made by    MyAdapter" in text
-    assert "made by    unknown, 2 chunks: gulp.json does not tell; GulpIO2 0" in text
+    assert "made by    unknown, 2 chunks: gulp.json does not tell: GulpIO2 0" in text
     assert info_of(gulp2, folder)["chunks_of_no_run"] == [0, 1]
     (folder / "ingest.journal").touch()
     assert "unknown, 2 chunks: an ingest, a merge or" in gulp2("info", folder).stdout

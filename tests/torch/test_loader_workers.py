@@ -126,6 +126,35 @@ def test_single_frames_and_datasets_of_datasets(folder, dataset):
             assert [*map(told, loader)] == [*map(told, threads)]
 
 
+def test_a_spawned_script_without_a_guard_is_told_of_it(
+    folder, repository, python, tmp_path
+):
+    script = tmp_path / "train.py"
+    script.write_text(f"""
+import multiprocessing
+from functools import partial
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset, GulpLoader
+
+multiprocessing.set_start_method("spawn", force=True)
+clips = GulpClipDataset({str(folder)!r}, partial(sample_window, clip_length=2))
+for _ in GulpLoader(clips, batch_size=2, num_workers=1, output="numpy"):
+    pass
+""")
+    done = subprocess.run(
+        [python, script],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "WorkerEndedError" in last
+    assert '`if __name__ == "__main__":`' in last
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_processes_may_be_started_in_other_ways(folder, repository, python, method):
     program = f"""
