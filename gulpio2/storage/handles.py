@@ -183,6 +183,7 @@ class _Handle(io.FileIO):
         letting_go(partial(super().__init__, path))
         if self.fileno() <= _STANDARD:
             super().__init__(open_descriptor(path, os.O_RDONLY))
+            fill_standard_descriptors()  # one was this file's until now
         self.fd = self.fileno()  # asked for at each read
         # Bytes known to be there; the file may have grown since.
         self.size = 0

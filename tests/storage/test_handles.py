@@ -314,6 +314,18 @@ def test_a_child_reads_although_a_thread_closed_files_at_the_fork(paths):
     assert status_of(child) == 0
 
 
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_standard_stream_is_no_file_and_not_left_closed(paths, closed):
+    def read() -> int:
+        os.close(closed)
+        pool = HandlePool()
+        pool.read_at(paths[1], 0, 1)
+        stream = Path(f"/proc/self/fd/{closed}")
+        return pool._handles[paths[1]].fd <= 2 or not stream.samefile(os.devnull)
+
+    assert status_of(forked(read)) == 0
+
+
 def test_an_interrupt_at_any_line_leaves_no_file_open_and_is_not_lost(paths):
     pool, before = HandlePool(max_open=1), open_descriptors()
     around = {"__init__", "__del__", "_open", "letting_go", "_keep_to_share"}
