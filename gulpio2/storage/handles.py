@@ -14,6 +14,7 @@ import time
 import weakref
 from collections import OrderedDict
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import ReadRangeError, StorageError
@@ -180,10 +181,15 @@ class _Handle(io.FileIO):
     def __init__(self, path: str) -> None:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # at each opening
             raise OSError(errno.EINVAL, "not a regular file", path)
-        letting_go(partial(super().__init__, path))
+        # It may be a pipe by now, which would be waited for; FileIO has no such flag.
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        opened = map(super().__init__, map(os.open, repeat(path), repeat(flags)))
+        letting_go(partial(next, opened))
         if self.fileno() <= _STANDARD:
-            super().__init__(open_descriptor(path, os.O_RDONLY))
+            super().__init__(open_descriptor(path, flags))
             fill_standard_descriptors()  # one was this file's until now
+        if not stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
         self.fd = self.fileno()  # asked for at each read
         # Bytes known to be there; the file may have grown since.
         self.size = 0

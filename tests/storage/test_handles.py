@@ -7,6 +7,7 @@ import itertools
 import os
 import pickle
 import resource
+import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -312,6 +313,20 @@ def test_a_child_reads_although_a_thread_closed_files_at_the_fork(paths):
     done.set()
     thread.join()
     assert status_of(child) == 0
+
+
+def test_what_becomes_a_pipe_after_a_look_at_it_is_not_waited_for(paths, tmp_path):
+    pipe, look_at = str(tmp_path / "pipe"), os.stat
+    os.mkfifo(pipe)
+
+    def read() -> int:
+        signal.alarm(10)
+        os.stat = lambda path, **how: look_at(paths[0] if path == pipe else path, **how)
+        with pytest.raises(StorageError, match="not a regular file"):
+            HandlePool().read_at(pipe, 0, 1)
+        return 0
+
+    assert status_of(forked(read)) == 0
 
 
 @pytest.mark.parametrize("closed", [0, 1, 2])
