@@ -358,6 +358,7 @@ def test_an_interrupt_at_any_line_leaves_no_file_open_and_is_not_lost(paths):
                     raise KeyboardInterrupt
             return interrupt
 
+        before_it = sys.gettrace()
         sys.settrace(interrupt)
         try:
             for path in paths[:3]:  # each drops the one before it
@@ -367,7 +368,7 @@ def test_an_interrupt_at_any_line_leaves_no_file_open_and_is_not_lost(paths):
         else:
             break
         finally:
-            sys.settrace(None)
+            sys.settrace(before_it)
         pool.close()
         assert open_descriptors() == before, line
     assert lines_left >= 0  # each interrupt before was heard of
