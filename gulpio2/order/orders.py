@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from fractions import Fraction
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -277,6 +276,7 @@ class MixedOrder:
             Fraction(weight if isinstance(weight, int) else float(weight))
             for weight in weights
         ]
+        self._shares = _shares_of_rest(self._weights)
         sizes = [order.num_items for order in orders]
         self.num_items = sum(sizes)
         self.offsets = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
@@ -328,16 +328,6 @@ class MixedOrder:
             indices[mine] = _along_epochs(self.orders[number], places[mine])
         return SourceIndices(sources.reshape(asked.shape), indices.reshape(asked.shape))
 
-    @cached_property
-    def _shares(self) -> list[tuple[int, int]]:
-        """Give each source's share of what those before it leave, as two numbers."""
-        left = sum(self._weights, Fraction(0))
-        shares = []
-        for weight in self._weights:
-            shares.append((weight / left).as_integer_ratio())
-            left -= weight
-        return shares
-
     def _block(self, block: int) -> tuple[Positions, Positions]:
         """Give source, and place in that source's stream, of a block's positions."""
         first, length = block * self.block_length, self.block_length
@@ -365,6 +355,16 @@ class MixedOrder:
         """Show the sources and their weights."""
         weights = [float(weight) for weight in self._weights]
         return f"MixedOrder({list(self.orders)}, {weights}, seed={self.seed})"
+
+
+def _shares_of_rest(weights: Sequence[Fraction]) -> list[tuple[int, int]]:
+    """Give each source's share of what those before it leave, as two numbers."""
+    left = sum(weights, Fraction(0))
+    shares = []
+    for weight in weights:
+        shares.append((weight / left).as_integer_ratio())
+        left -= weight
+    return shares
 
 
 def _along_epochs(order: Order, places: Positions) -> Positions:

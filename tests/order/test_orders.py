@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections import Counter
 from fractions import Fraction
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from gulpio2.order import MixedOrder, Order, PlainOrder, RepeatedOrder
 from gulpio2.order import orders as orders_module
+from tests.forking import forked, status_of
 
 
 def whole_epoch(order, epoch):
@@ -148,6 +151,33 @@ def test_any_positions_of_a_mixture_can_be_asked_for_alone(positions, epoch):
     mixed = MixedOrder([PlainOrder(7), PlainOrder(30)], [0.9, 0.1], epoch_length=600)
     whole = whole_epoch(mixed, epoch)
     assert mixed.indices(epoch, positions).tolist() == [whole[p] for p in positions]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_child_has_orders_although_a_thread_made_one_at_the_fork(monkeypatch):
+    divide, at_work, done = Fraction.__truediv__, threading.Event(), threading.Event()
+    here = MixedOrder([PlainOrder(3), PlainOrder(5)], [1, 2])
+
+    def slow(*pair):
+        if threading.current_thread() is thread:
+            at_work.set()
+            done.wait(30)
+        return divide(*pair)
+
+    def ask() -> int:
+        signal.alarm(10)
+        return len(here.indices(0, [0, 1])) != 2
+
+    monkeypatch.setattr(Fraction, "__truediv__", slow)
+    thread = threading.Thread(
+        target=lambda: MixedOrder([PlainOrder(3)] * 2, [1, 2]).indices(0, [0])
+    )
+    thread.start()
+    at_work.wait(30)
+    child = forked(ask)
+    done.set()
+    thread.join()
+    assert status_of(child) == 0
 
 
 def test_sources_of_which_no_position_is_asked_for_cost_nothing(monkeypatch):
