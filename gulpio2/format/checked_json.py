@@ -75,7 +75,11 @@ def has_own_form(data: bytes) -> bool:
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:
-    return (_indented(value, "\n") + "\n").encode("ascii")
+    try:
+        text = _indented(value, "\n")
+    except RecursionError:  # json goes twice as deep
+        text = json.dumps(value, indent=1)
+    return (text + "\n").encode("ascii")
 
 
 def _indented(value: Any, margin: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import hypothesis.strategies as st
@@ -26,6 +27,13 @@ def test_the_form_is_that_of_json_with_an_indent(value: Any):
     check = json.loads(written)["check"]
     whole = {"a": value, "check": check}
     assert written == (json.dumps(whole, indent=1) + "\n").encode("ascii")
+
+
+def test_it_goes_as_deep_as_json_does():
+    value: Any = "deep"
+    for _ in range(sys.getrecursionlimit() // 2 + 50):
+        value = {"a": value}
+    assert has_own_form(dump_checked(value))
 
 
 def test_no_part_of_it_is_written_by_the_slow_encoder(monkeypatch):
