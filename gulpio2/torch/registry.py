@@ -75,7 +75,7 @@ def build(config: Mapping[str, Any]) -> Any:
     TypeError
         It is no mapping, or its ``type`` is something else.
     """
-    if not isinstance(config, Mapping):
+    if not hasattr(config, "keys"):  # a config of one's own may be no Mapping
         raise TypeError(
             f"config is {reprlib.repr(config)}, expected a mapping such as "
             "{'type': 'Scale', 'factor': 2}: what it builds, and the arguments of that"
