@@ -54,6 +54,7 @@ def test_a_flag_is_no_size_that_adapters_store(tmp_path):
     (tmp_path / "videos").mkdir()
     with pytest.raises(IngestSettingError, match="frame_size is True; give the short"):
         VideoFolderAdapter(tmp_path / "videos", tmp_path / "out", frame_size=True)
+    assert VideoFolderAdapter(tmp_path, "out", frame_size=False).frame_size == 0
     as_text: Any = "8"
     assert VideoFolderAdapter(tmp_path, "out", frame_size=as_text).frame_size == 8
 

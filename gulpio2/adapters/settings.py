@@ -72,9 +72,9 @@ def checked_size(name: str, value: Any) -> int:
     Raises
     ------
     IngestSettingError
-        It is a boolean, which would be stored as frames of one pixel.
+        It is True, which would be stored as frames of one pixel. False is 0.
     """
-    if isinstance(value, bool):
+    if value is True:
         raise IngestSettingError(
             f"{name} is {value!r}; give the short edge in pixels, or -1 for the "
             "source's own"

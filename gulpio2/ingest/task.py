@@ -206,6 +206,7 @@ class _TaskRun:
 
     def finish(self) -> None:
         """Close the chunk, or leave that to the task that this is a piece of."""
+        self.result.raised_behind = self.journal.record.raised_behind
         if self.task.piece:
             self.write_journal()
             self.result.is_unfit = self.result.given != len(self.task.listed)
@@ -214,8 +215,9 @@ class _TaskRun:
 
     def leave(self, item: PlacedItem) -> None:
         """Note where the adapter's generator ended before its end."""
-        self.result.raised_behind += item.position >= self.task.stop
         self.write_journal(item)
+        self._write_entries()
+        self.journal.note_raised(item.position)
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""
@@ -325,9 +327,7 @@ class _TaskRun:
         else:
             session.abort()
         session.close()
-        self.session = None
-        self.meta_dict = OrderedDict()
-        self.frames = 0
+        self.session, self.meta_dict, self.frames = None, OrderedDict(), 0
 
     def close(self) -> None:
         """Close the files, and leave them where they are."""

@@ -73,6 +73,8 @@ class TaskRecord:
     open_part: OpenPart | None = None
     skipped: int = 0
     failures: list[ItemFailure] = field(default_factory=list)
+    raised_behind: int = 0
+    """1 where the adapter raised after it had given the last item."""
     left_out: set[str] = field(default_factory=set)
     """Ids of items that were skipped, or have failed."""
     last_id: str | None = None
@@ -134,6 +136,16 @@ class TaskJournal:
         """
         self.write_items()
         self.write({"at": position, "failed": asdict(failure)})
+
+    def note_raised(self, position: int) -> None:
+        """Note that the adapter raised where it was to give an item, if none is left.
+
+        It is not asked again for what is behind the last one.
+        """
+        if position >= self._stop and not self.record.raised_behind:
+            self.record.raised_behind = 1
+            self.write_items()
+            self.write({"raised_behind": position})
 
     def write_items(self) -> None:
         """Append one line for the items that were added, if there are any.
@@ -222,6 +234,10 @@ class TaskJournal:
             ids = tuple(part.meta_dict)
             record.parts.append(Part(staged, ids, part.frames, part.size))
             record.open_part = None
+            return True
+        if "raised_behind" in line:
+            # That of a first piece is not that of its task.
+            record.raised_behind = int(line["raised_behind"] >= self._stop)
             return True
         if "items" in line:
             return self._apply_items(record, line["items"])

@@ -445,6 +445,41 @@ def test_a_call_raises_where_the_adapter_raised_behind_its_last_item(
         assert len(directory) == 4
 
 
+class RaisesAtTheEnd(FrameAdapter):
+    """Raises behind the last of all items."""
+
+    def iter_data(self, slice_element=None):
+        last = None
+        for item in super().iter_data(slice_element):
+            yield item
+            last = item["id"]
+        if last == f"item{len(self) - 1}":
+            raise RuntimeError("of the end")
+
+
+@pytest.mark.parametrize("list_ids", [True, False])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_is_raised_behind_pieces_of_a_task_counts(tmp_path, workers, list_ids):
+    adapter = RaisesAtTheEnd(num_items=40, num_frames=1)
+    if not list_ids:
+        adapter.item_ids = lambda: None
+    assert GulpIngestor(adapter, tmp_path, 20, workers).run().raised_behind == 1
+
+
+def test_a_run_that_resumes_counts_what_was_raised_before(tmp_path, monkeypatch):
+    adapter = RaisesAtTheEnd(num_items=4, num_frames=1)
+    monkeypatch.setattr("gulpio2.ingest.task._TaskRun.stage", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        GulpIngestor(adapter, tmp_path, 4, 1).run()
+    monkeypatch.undo()
+    report = GulpIngestor(adapter, tmp_path, 4, 1, resume=True).run()
+    assert (report.resumed, report.raised_behind) == (4, 1)
+
+
+def _interrupt(_):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("behind", ["one", "all", "once"])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_what_an_adapter_raises_behind_an_item_is_told(
