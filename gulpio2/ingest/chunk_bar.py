@@ -35,8 +35,10 @@ class LenientStream:
 
     def flush(self) -> None:
         """Flush, or lose it."""
+        flush = getattr(self._stream, "flush", None)  # some who log have none
         with contextlib.suppress(OSError):
-            self._stream.flush()
+            if flush is not None:
+                flush()
 
     def __getattr__(self, name: str) -> Any:
         """Find the rest with the stream: whether it is a terminal, its encoding."""

@@ -263,7 +263,8 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[
     found: list[str] = []
     for key in {**before, **now}:
         old, new = before.get(key), now.get(key)
-        if old == new:
+        # An earlier version did not know the defaults that a dataclass makes.
+        if old in (new, "<factory>"):
             continue
         if isinstance(old, dict) and isinstance(new, dict):
             found.extend(f"{key}.{part}" for part in _differences(old, new))

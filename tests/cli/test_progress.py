@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -167,6 +168,14 @@ def is_free(lock):
 
     threading.Thread(target=take, daemon=True).start()
     return got.wait(10)
+
+
+def test_a_bar_is_drawn_where_nothing_can_be_flushed(monkeypatch):
+    written = []
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=written.append))
+    with chunk_bar(1) as advance:
+        advance()
+    assert "1/1" in "".join(written)
 
 
 def test_the_bar_of_a_call_does_without_stderr(tmp_path, monkeypatch):
