@@ -113,7 +113,7 @@ def with_made_defaults(
     for name, parameter in inspect.signature(init).parameters.items():
         is_made = _is_of_dataclasses(parameter.default)
         if is_made and name not in whole and name not in _LEFT_OUT:
-            with suppress(AttributeError):  # its __post_init__ may have removed it
+            with suppress(Exception):  # removed by its __post_init__, or a property
                 whole[name] = _value_of(name, getattr(made, name))
     return whole
 

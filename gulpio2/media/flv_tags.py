@@ -32,6 +32,7 @@ def check_flv(file: IO[bytes], size: int) -> Damage | None:
     kinds: dict[int, Counter[int]] = {_SOUND: Counter(), _VIDEO: Counter()}
     places: dict[int, int] = {}
     num_told = last = 0
+    stream = b""  # zeros by the specification, but FFmpeg takes any
     untold: list[int] = []
     while position < size:
         read = read_at(file, position - _BEHIND, _BEHIND + _HEADER + 1)
@@ -41,7 +42,8 @@ def check_flv(file: IO[bytes], size: int) -> Damage | None:
         elif last:
             untold.append(position)
         type_ = header[0] & _TYPE
-        if type_ not in _TYPES or any(header[8:11]):
+        stream = stream or header[8:11]
+        if type_ not in _TYPES or header[8:11] != stream[: len(header[8:11])]:
             if _has_tags(file, position, size):
                 return Damage(f"is damaged: at byte {position} no tag begins")
             break  # what follows the last tag

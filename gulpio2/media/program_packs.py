@@ -38,8 +38,10 @@ def check_program(file: IO[bytes], size: int) -> Damage | None:
 
 def _next_start(file: IO[bytes], position: int) -> int:
     """Give where the next pack begins; behind all files where none does."""
-    while len(data := read_at(file, position, 1 << 16)) >= len(PACK):
+    piece = 1 << 6  # mostly it is near: some bytes that fill a sector up
+    while len(data := read_at(file, position, piece)) >= len(PACK):
         if (found := data.find(PACK)) >= 0:
             return position + found
         position += len(data) + 1 - len(PACK)
+        piece = min(2 * piece, 1 << 16)
     return 1 << 64

@@ -171,7 +171,7 @@ def is_free(lock):
 
 
 def test_a_bar_is_drawn_where_nothing_can_be_flushed(monkeypatch):
-    written = []
+    written: list[str] = []
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=written.append))
     with chunk_bar(1) as advance:
         advance()

@@ -459,10 +459,12 @@ class RaisesAtTheEnd(FrameAdapter):
 
 @pytest.mark.parametrize("list_ids", [True, False])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_is_raised_behind_pieces_of_a_task_counts(tmp_path, workers, list_ids):
+def test_what_is_raised_behind_pieces_of_a_task_counts(
+    tmp_path, monkeypatch, workers, list_ids
+):
     adapter = RaisesAtTheEnd(num_items=40, num_frames=1)
     if not list_ids:
-        adapter.item_ids = lambda: None
+        monkeypatch.setattr(adapter, "item_ids", lambda: None)
     assert GulpIngestor(adapter, tmp_path, 20, workers).run().raised_behind == 1
 
 

@@ -50,6 +50,15 @@ def test_a_damaged_header_of_a_tag_is_noticed(whole):
                 list(VideoFrames(whole))
 
 
+def test_tags_may_all_have_another_number_of_a_stream(whole):
+    data = bytearray(whole.read_bytes())
+    *tags, _ = tags_of(data)
+    for tag in tags:
+        data[tag + 10] = 1
+    whole.write_bytes(data)
+    assert len(list(VideoFrames(whole))) == 12
+
+
 def test_zeros_behind_the_last_tag_do_no_harm(whole):
     data = whole.read_bytes()
     whole.write_bytes(data + bytes(3000))
