@@ -135,7 +135,7 @@ def check_png(file: IO[bytes], size: int) -> Damage | None:
     return unsound or Damage("is cut off: it has no 'IEND' chunk")
 
 
-def has_further(file: IO[bytes], position: int, what: bytes) -> bool:
+def _has_further(file: IO[bytes], position: int, what: bytes) -> bool:
     """Tell whether something comes again in the rest of a file."""
     kept = b""
     file.seek(position)
@@ -152,7 +152,7 @@ def check_mxf(file: IO[bytes], size: int) -> Damage | None:
     while position < size:
         header = read_at(file, position, _KLV_KEY_BYTES + 9)
         if header[:4] != KLV_KEY[: len(header)]:
-            if has_further(file, position, KLV_KEY):
+            if _has_further(file, position, KLV_KEY):
                 return Damage(f"is damaged: at byte {position} no triplet begins")
             return None  # what follows the last triplet
         sizes = header[_KLV_KEY_BYTES:]
