@@ -463,8 +463,9 @@ def test_what_is_raised_behind_pieces_of_a_task_counts(
     tmp_path, monkeypatch, workers, list_ids
 ):
     adapter = RaisesAtTheEnd(num_items=40, num_frames=1)
-    if not list_ids:
-        monkeypatch.setattr(adapter, "item_ids", lambda: None)
+    if list_ids:  # only then are tasks cut
+        ids = [f"item{i}" for i in range(40)]
+        monkeypatch.setattr(RaisesAtTheEnd, "item_ids", lambda _: ids)
     assert GulpIngestor(adapter, tmp_path, 20, workers).run().raised_behind == 1
 
 
