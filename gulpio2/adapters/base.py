@@ -11,7 +11,7 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.adapters.description import constructor_arguments, with_made_defaults
+from gulpio2.adapters.description import constructor_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -153,12 +153,7 @@ class AbstractDatasetAdapter(ABC):
         -------
         dict
             The constructor's arguments by name, defaults included and the output
-            folder left out, as JSON values. Of a dataclass's ``default_factory`` what
-            the attribute is when this is first called. A copy.
+            folder left out, as JSON values; of a dataclass's ``default_factory`` only
+            what was given in its place. A copy.
         """
-        described: dict[str, JsonValue] | None = getattr(self, "_described", None)
-        if described is None:  # of what was not made by this class
-            return {}
-        described = with_made_defaults(described, self)
-        object.__setattr__(self, "_described", described)  # it may change in a run
-        return copy.deepcopy(described)
+        return copy.deepcopy(getattr(self, "_described", {}))

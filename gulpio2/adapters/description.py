@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.format.metadata import without_addresses
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from gulpio2.types import JsonValue
 
-__all__ = ["constructor_arguments", "to_json_value", "with_made_defaults"]
+__all__ = ["constructor_arguments", "to_json_value"]
 
 # The manifest must not depend on where the directory was written.
 _LEFT_OUT = frozenset({"output_folder"})
@@ -61,9 +60,10 @@ def constructor_arguments(
     dict
         Parameter name to JSON value, in the constructor's order. The folder that is
         written to is left out; of a password, a token and the like there is only that
-        it was given. A default that a dataclass makes for each object is left out, see
-        `with_made_defaults`. Empty where the call does not fit the constructor, which
-        will say so itself.
+        it was given. A default that a dataclass makes for each object is left out: it
+        may be another one each time, as a time of day, and two calls that are equal
+        are of one run. Empty where the call does not fit the constructor, which will
+        say so itself.
     """
     if init is object.__init__:
         return {}
@@ -89,33 +89,6 @@ def constructor_arguments(
         if name not in _LEFT_OUT
         and not (name in signature.parameters and _is_of_dataclasses(value))
     }
-
-
-def with_made_defaults(
-    described: dict[str, JsonValue], made: object
-) -> dict[str, JsonValue]:
-    """Add what an object has for arguments whose defaults were made for it.
-
-    Parameters
-    ----------
-    described : dict
-        What `constructor_arguments` gave.
-    made : object
-        Constructed. Of a ``field(default_factory=...)`` nothing else tells the value.
-
-    Returns
-    -------
-    dict
-        Another one, in the order of `described`, what is added behind.
-    """
-    init: Any = type(made).__init__
-    whole = dict(described)
-    for name, parameter in inspect.signature(init).parameters.items():
-        is_made = _is_of_dataclasses(parameter.default)
-        if is_made and name not in whole and name not in _LEFT_OUT:
-            with suppress(Exception):  # removed by its __post_init__, or a property
-                whole[name] = _value_of(name, getattr(made, name))
-    return whole
 
 
 def _is_of_dataclasses(default: object) -> bool:

@@ -593,5 +593,5 @@ def _whole_number(name: str, value: Any) -> int:
 
 def _require_callable(name: str, value: object) -> None:
     """Refuse what would end the run where it is first called."""
-    if value is not None and not callable(value):
+    if value and not callable(value):  # False is none as well
         raise IngestSettingError(f"{name} is {value!r}; it must be callable, or None")

@@ -41,7 +41,7 @@ _COUNTED = frozenset({MOV, AVI})
 _PACKED_ANEW = frozenset({"H265", "VSSH"})
 # Where each packet is a frame that is shown, and has its time: in a transport stream
 # the parser of HEVC sees to that, while that of MPEG-2 makes up times.
-_FRAMES = frozenset({MOV, "matroska,webm", "nut"})
+_FRAMES = frozenset({MOV, "matroska,webm"})
 _FRAMES_OF_HEVC = frozenset({*_FRAMES, "mpegts"})
 # Decoders that pass over what they do not know without a word: of one packet that was
 # overwritten with zeros, its frame was missing in each of 28 files, and nothing said.

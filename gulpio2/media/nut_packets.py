@@ -114,7 +114,7 @@ def check_nut(file: IO[bytes], size: int) -> Damage | None:
                 main = _main_of(content)
             elif code == _SYNCPOINT:
                 points.append(position)
-            elif code == _INDEX and main is not None:  # what is behind it is not read
+            elif code == _INDEX and main is not None:  # what is behind it is of others
                 return _check_index(content, points) if main.has_points else None
         elif main is not None and main.is_too_far(position, points):
             return _astray(position)

@@ -55,7 +55,7 @@ def missing_packets(path: str, pid: int) -> str | None:
         return None
     if place is None:
         return None
-    return f"packets of it are missing before byte {place}{JOINT}"
+    return f"packets of it are missing, or are there twice, before byte {place}{JOINT}"
 
 
 def _first_gap(file: IO[bytes], unit: Unit, pid: int) -> int | None:

@@ -87,10 +87,6 @@ class WithMadeDefaults(AbstractDatasetAdapter):
     folder: str = "in"
     endings: list[str] = field(default_factory=lambda: [".mp4"])
 
-    def __post_init__(self):
-        if self.folder == "none":
-            del self.endings
-
     def __len__(self):
         return 0
 
@@ -158,16 +154,11 @@ def test_a_dataclass_is_described():
     assert AsDataclass("in").describe() == {"folder": "in", "size": 3}
 
 
-def test_a_default_that_a_dataclass_makes_is_described_as_what_was_made():
-    made = WithMadeDefaults()
-    assert made.describe() == {"folder": "in", "endings": [".mp4"]}
-    made.endings.append(".avi")
-    copied = pickle.loads(pickle.dumps(made))
-    for described in (made.describe(), copied.describe()):
-        assert described == {"folder": "in", "endings": [".mp4"]}
+def test_a_default_that_a_dataclass_makes_is_left_out():
+    """It may be another one each time, and the run would not be the same."""
+    assert WithMadeDefaults().describe() == {"folder": "in"}
     given = WithMadeDefaults(endings=[".ogg"]).describe()
     assert given == {"folder": "in", "endings": [".ogg"]}
-    assert WithMadeDefaults("none").describe() == {"folder": "none"}
 
 
 @pytest.mark.parametrize(
