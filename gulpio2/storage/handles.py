@@ -172,10 +172,8 @@ class _Handle(io.FileIO):
     """A file descriptor that closes with the last reference to it.
 
     A reader keeps a reference while it reads, so that dropping a handle from the pool
-    never closes a file under a reading thread.
-
-    It is opened and closed without a line of Python between the descriptor and this
-    object, where an interrupt would lose the descriptor, or be lost itself.
+    never closes a file under a reading thread. No line of Python is between the
+    descriptor and this object, where an interrupt would lose one, or be lost itself.
     """
 
     def __init__(self, path: str) -> None:
