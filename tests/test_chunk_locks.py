@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import is_there, open_store
 from gulpio2.storage.local_writer import LocalWriter
 from gulpio2.storage.removals_file import read_removals, write_removals
 from tests.chunks import (
@@ -659,17 +658,17 @@ def test_a_data_file_that_may_not_be_written_to_can_be_replaced(tmp_path, mode):
 def test_a_map_that_goes_while_it_is_opened_is_none(tmp_path, monkeypatch):
     # In the instant in which another process replaces the chunk (rule 23).
     write(tmp_path, ("a", {}, JPEGS[:2]))
-    exists = pathlib.Path.exists
+    asked = []
 
-    def gone(path: pathlib.Path) -> bool:
-        found = exists(path)
-        if path.name == "meta_0.gmeta":
-            path.unlink()
+    def gone(path: Path) -> bool:
+        found = is_there(path)
+        asked.append(path.name)
+        path.unlink()
         return found
 
-    with monkeypatch.context() as patch:
-        patch.setattr(pathlib.Path, "exists", gone)
-        assert list(new_chunk(tmp_path).meta_dict) == []
+    monkeypatch.setattr("gulpio2.storage.map_file.is_there", gone)
+    assert list(new_chunk(tmp_path).meta_dict) == []
+    assert asked == ["meta_0.gmeta"]
 
 
 # --- links, and file systems of other kinds -----------------------------------------

@@ -639,13 +639,13 @@ def test_what_is_no_shard_is_refused(text):
         Shard.parse(text)
 
 
-@pytest.mark.parametrize("numbers", [("1", "2"), (1.0, 2), (1, None)])
+@pytest.mark.parametrize("numbers", [("1", "2"), (1.0, 2), (1, None), (True, 2)])
 def test_what_is_no_number_of_a_shard_is_refused(numbers):
     with pytest.raises(IngestSettingError, match=r"of a shard is .* whole number"):
         Shard(*numbers)
 
 
-@pytest.mark.parametrize("numbers", [(np.int64(1), 2), (1, np.int64(2)), (True, 2)])
+@pytest.mark.parametrize("numbers", [(np.int64(1), 2), (1, np.int64(2))])
 def test_a_shard_may_have_whole_numbers_of_any_kind(tmp_path, numbers):
     shard = Shard(*numbers)
     GulpIngestor(FrameAdapter(), tmp_path / "a", 2, 1, shard=shard).run()
