@@ -433,6 +433,7 @@ def test_a_slice_of_hevc_in_a_transport_stream_that_gives_no_frame_is_an_error(
     data = path.read_bytes()
     for type_ in (b"\0", b"\2"):  # B-frames that none leans on, and others
         places = [at.start() for at in re.finditer(b"\0\0\1" + type_ + b"\1", data)]
+        assert places
         for at in places:
             path.write_bytes(data[: at + 5] + b"\xff\xff\xff" + data[at + 8 :])
             try:
