@@ -224,6 +224,7 @@ def _refuse_address(scheduler: str) -> None:
 
 def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
     """Ingest, and report."""
+    from gulpio2 import errors
     from gulpio2.format.layout import FAILURES_NAME
     from gulpio2.ingest.report import IngestReport
 
@@ -253,6 +254,10 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
             f"gulp2: {count(len(report.failures), 'item')} failed; "
             f"{escape(settings.output / FAILURES_NAME)} lists {them}"
         )
+        is_foreign = not all(hasattr(errors, each.error) for each in report.failures)
+        if is_foreign and not _logger.isEnabledFor(logging.DEBUG):
+            # Most likely a mistake in an adapter, whose author looks for its line.
+            note("gulp2: -vv shows the lines of code that raised")
     is_bad = report.failures or report.not_given or report.raised_behind
     if is_bad and not settings.allow_failures:
         ctx.exit(1)

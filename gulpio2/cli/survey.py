@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["survey_lines"]
 
+_EXAMPLES = 3  # of each kind of oddity, for people; --json gives all that a survey has
+
 
 def survey_lines(
     survey: Survey, num_workers: int, on_duplicate: str = "raise"
@@ -63,8 +65,10 @@ def survey_lines(
             f"  {oddity.kind}: {oddity.sampled:,} of the sample, so about "
             f"{count(oddity.expected, 'item')} {fate}"
         )
-        for example in oddity.examples:
+        for example in oddity.examples[:_EXAMPLES]:
             yield f"    {escape(example)}"
+        if more := len(oddity.examples[_EXAMPLES:]):
+            yield f"    --json names {more:,} more"
 
 
 def _share(value: float) -> str:

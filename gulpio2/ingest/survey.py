@@ -59,7 +59,7 @@ _READ_SECONDS = 0.05
 # Bytes of an item's entry in the map, beside frames and metadata; and those that a
 # video adds for its times, beside the facts of the source.
 _ENTRY_BYTES, _SOURCE_BYTES = 90, 80
-_EXAMPLES = 3  # that are named of each kind of oddity
+_EXAMPLES = 20  # that are named of each kind of oddity
 # Kinds of oddities that cost an item.
 _FAILS = frozenset({"unreadable", "no video stream", "no frames", ID_TAKEN})
 # Other settings that are tried: the first two qualities that the run does not have, and

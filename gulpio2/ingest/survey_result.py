@@ -28,7 +28,7 @@ class Oddity:
     fails: bool
     """Whether such items are not stored."""
     examples: tuple[str, ...]
-    """Some of them, with what is said of them."""
+    """The first of them, at most 20, with what is said of them."""
 
 
 @dataclass(frozen=True, slots=True)

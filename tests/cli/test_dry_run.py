@@ -494,3 +494,18 @@ class Twice(FrameAdapter):
     told = gulp2(*words, "--dry-run", "--json", status=1).stdout
     assert "does iter_data give the items of its slice" in json.loads(told)["refused"]
     assert "the id 'item0' (position 3)" in gulp2(*words, status=1).stderr
+
+
+def test_of_many_items_that_would_fail_some_are_named_and_the_rest_told_of(
+    gulp2, tmp_path
+):
+    (tmp_path / "broken").mkdir()
+    for number in range(5):
+        (tmp_path / "broken" / f"{number}.mp4").write_bytes(b"none")
+    words = ["ingest", "video-folder", "broken", "new", "--dry-run"]
+    text = gulp2(*words, status=1).stdout
+    assert [f"broken/{n}.mp4" in text for n in range(5)] == [True] * 3 + [False] * 2
+    assert "    --json names 2 more\n" in text
+    found = json.loads(gulp2(*words, "--json", status=1).stdout)
+    (oddity,) = found["estimate"]["oddities"]
+    assert len(oddity["examples"]) == 5
