@@ -444,7 +444,7 @@ def test_a_chunk_in_a_folder_that_may_not_be_looked_into_is_refused(tmp_path, us
     write(folder, ("a", {}, JPEGS[:1]))
     folder.chmod(0o600)
     try:
-        with pytest.raises(StorageError, match=r"cannot look at .*meta_0.gmeta: Perm"):
+        with pytest.raises(StorageError, match=r"cannot look into .*gulped: Perm"):
             use(folder)
     finally:
         folder.chmod(0o700)

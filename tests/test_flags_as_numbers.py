@@ -52,8 +52,10 @@ def test_a_mask_of_frames_stays_one(opened):
 
 def test_a_flag_is_no_size_that_adapters_store(tmp_path):
     (tmp_path / "videos").mkdir()
-    with pytest.raises(IngestSettingError, match="frame_size is True; give the short"):
-        VideoFolderAdapter(tmp_path / "videos", tmp_path / "out", frame_size=True)
+    flags: list[Any] = [True, np.True_]
+    for flag in flags:
+        with pytest.raises(IngestSettingError, match=r"frame_size is .*True.*; give"):
+            VideoFolderAdapter(tmp_path / "videos", tmp_path / "out", frame_size=flag)
     assert VideoFolderAdapter(tmp_path, "out", frame_size=False).frame_size == 0
     as_text: Any = "8"
     assert VideoFolderAdapter(tmp_path, "out", frame_size=as_text).frame_size == 8

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 from gulpio2.errors import IngestSettingError
 from gulpio2.format.rates import parse_frame_rate
 
@@ -74,7 +76,7 @@ def checked_size(name: str, value: Any) -> int:
     IngestSettingError
         It is True, which would be stored as frames of one pixel. False is 0.
     """
-    if value is True:
+    if isinstance(value, (bool, np.bool_)) and value:
         raise IngestSettingError(
             f"{name} is {value!r}; give the short edge in pixels, or -1 for the "
             "source's own"

@@ -25,7 +25,8 @@ _HEAD = """\
 
 Results are on stdout, everything else on stderr. The exit status is 0 if all went well,
 1 if something failed or was found, 2 if the command line was wrong, 130 after Ctrl-C.
-Output that is lost, as on a full disk or where stdout is closed, is a failure as well.
+Output that is lost, as on a full disk or where stdout is closed, is a failure as well;
+the programs of GulpIO2 0.0.4 take a closed stdout for one that nobody wants.
 `python -m gulpio2` is `gulp2`, also where that is not on the `PATH`. Options may be
 written with `_` for `-`. Nothing that is there is overwritten without `--overwrite`.
 `--json` prints JSON that every parser reads: `NaN` and the infinities, for which Python

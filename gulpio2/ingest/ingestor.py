@@ -202,8 +202,6 @@ class GulpIngestor:
         # With another kind of executor a run would fail at its first task.
         such = "as client.get_executor() of Dask gives one"
         _require_kind("executor", executor, Executor, such)
-        _require_callable("progress", progress)
-        _require_callable("on_failure", on_failure)
         self.executor = executor
         self.chunk_bytes = chunk_bytes
         self.encoder = EncoderSettings() if encoder is None else encoder
@@ -212,8 +210,8 @@ class GulpIngestor:
         self.resume = resume
         self.shard = shard
         self.ignore_space = ignore_space
-        self.progress = progress
-        self.on_failure = on_failure
+        self.progress = _callable_or_none("progress", progress)
+        self.on_failure = _callable_or_none("on_failure", on_failure)
         self.report: IngestReport | None = None
         self._num_items = 0  # as counted when the run began
 
@@ -470,7 +468,7 @@ class GulpIngestor:
             self.num_workers,
             self.executor,
             resume=self.resume,
-            progress=self.progress or no_progress,
+            progress=no_progress if self.progress is None else self.progress,
             failures=failures,
         )
 
@@ -591,7 +589,8 @@ def _whole_number(name: str, value: Any) -> int:
         ) from None
 
 
-def _require_callable(name: str, value: object) -> None:
-    """Refuse what would end the run where it is first called."""
-    if value and not callable(value):  # False is none as well
+def _callable_or_none(name: str, value: Any) -> Any:
+    """Refuse what would end the run where it is first called; False is none as well."""
+    if value and not callable(value):
         raise IngestSettingError(f"{name} is {value!r}; it must be callable, or None")
+    return value if callable(value) else None

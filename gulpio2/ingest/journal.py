@@ -264,12 +264,14 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[
     for key in {**before, **now}:
         old, new = before.get(key), now.get(key)
         # An earlier version did not know the defaults that a dataclass makes.
-        if old in (new, "<factory>"):
+        is_default = old == "<factory>" and key not in now
+        if old == new or is_default:
             continue
         if isinstance(old, dict) and isinstance(new, dict):
             found.extend(f"{key}.{part}" for part in _differences(old, new))
         else:
-            found.append(f"{key} was {old!r} and is {new!r}")
+            was = repr(old) if key in before else "not given"
+            found.append(f"{key} was {was} and is {new!r}")
     return found
 
 

@@ -74,9 +74,18 @@ def is_there(path: StrPath) -> bool:
         os.stat(path)  # noqa: PTH116  # any StrPath
     except (FileNotFoundError, NotADirectoryError):
         return False
+    except PermissionError as cause:
+        raise cannot(cause, "look into", _closed_folder(path)) from cause
     except OSError as cause:
         raise cannot(cause, "look at", path) from cause
     return True
+
+
+def _closed_folder(path: StrPath) -> Path:
+    """Give the folder for which a path is out of reach."""
+    above = Path(path).parents
+    closed = (each for each in reversed(above) if not os.access(each, os.X_OK))
+    return next(closed, above[0])
 
 
 def real_path(path: StrPath) -> Path:

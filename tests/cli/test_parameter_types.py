@@ -122,7 +122,7 @@ def test_a_folder_that_nobody_may_look_for_is_not_called_missing(tmp_path, monke
     finally:
         (tmp_path / "closed").chmod(0o700)
     assert str(caught.value).startswith(
-        "cannot look at closed/gulped: Permission denied. Make it readable"
+        "cannot look into closed: Permission denied. Make it readable"
     )
     (tmp_path / "circle").symlink_to("circle")
     with pytest.raises(click.BadParameter, match="Too many levels of symbolic links"):

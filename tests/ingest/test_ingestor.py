@@ -5,7 +5,7 @@ import json
 import multiprocessing
 import subprocess
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -604,6 +604,12 @@ def test_refused_ids_are_named_with_both_sources_before_anything_is_written(tmp_
 def test_settings_that_cannot_be_are_refused(tmp_path, arguments, options, message):
     with pytest.raises(IngestSettingError, match=message):
         GulpIngestor(FrameAdapter(), tmp_path, *arguments, **options).run()
+
+
+def test_false_is_no_function_to_call(tmp_path):
+    adapter, none = FrameAdapter(num_items=3, bad=[1]), cast("Any", False)
+    run = GulpIngestor(adapter, tmp_path, 3, 1, on_failure=none, progress=none).run()
+    assert (run.items, len(run.failures)) == (2, 1)
 
 
 @pytest.mark.parametrize(

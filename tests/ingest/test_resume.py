@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import time
 from typing import Any
 
@@ -164,6 +165,27 @@ def test_an_interrupted_run_is_not_given_up_for_another_without_a_word(
     assert "is given up for this one" in record.getMessage()
     assert "adapter was 'Other' and is 'FrameAdapter'" in record.getMessage()
     assert not (interrupted / "ingest.journal").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        ({"tags": "<factory>"}, {}, None),  # a default that an earlier version wrote
+        ({"tags": "<factory>"}, {"tags": ["x"]}, "tags was '<factory>' and is ['x']"),
+        ({}, {"tags": ["x"]}, "tags was not given and is ['x']"),
+    ],
+)
+def test_a_default_that_was_made_is_none_that_is_given(tmp_path, before, now, said):
+    store = open_store(tmp_path)
+    journal = RunJournal(store, {"options": before})
+    journal.begin(0, "plan", 1)
+    journal.close()
+    journal = RunJournal(store, {"options": now})
+    if said is None:
+        assert journal.read()
+        return
+    with pytest.raises(IngestError, match=re.escape(f"options.{said}")):
+        journal.read()
 
 
 def test_the_advice_about_a_chunk_that_was_cut_leads_to_a_whole_directory(tmp_path):

@@ -45,6 +45,16 @@ def names(dataset):
     return [dataset[index]["img_path"] for index in range(len(dataset))]
 
 
+def test_a_sum_of_datasets_is_one_behind_the_other(make):
+    first, second = make("a"), make("b", [[0], [1]])
+    both = first + second
+    assert isinstance(both, ConcatDataset)
+    assert names(both) == [*names(first), "b0", "b1"]
+    assert names(both + second)[-4:] == ["b0", "b1"] * 2
+    with pytest.raises(TypeError, match="3 is no dataset"):
+        first + 3
+
+
 # ---------------------------------------------------------------- all of them
 WRAPPERS = {
     "concat": lambda inner, **options: ConcatDataset([inner], **options),
