@@ -23,6 +23,7 @@ from gulpio2.errors import DuplicateIdError, ItemNotFoundError, MapChangedError
 from gulpio2.format.altered import altered_ids, describe_altered
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
+    JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     data_name,
@@ -57,6 +58,7 @@ from gulpio2.storage.index.opening import (
 from gulpio2.storage.local import open_store
 from gulpio2.storage.refusals import local_path
 from gulpio2.storage.removals_file import removed_numbers
+from gulpio2.types import no_progress
 from gulpio2.verbs import ReadingVerbs
 from gulpio2.view import GulpView, as_frame, view_of_rows
 
@@ -67,7 +69,7 @@ if TYPE_CHECKING:
     from gulpio2.format.layout import Listing
     from gulpio2.format.manifest import Manifest
     from gulpio2.storage.index.index import Index
-    from gulpio2.types import StrPath, Verify
+    from gulpio2.types import Progress, StrPath, Verify
 
 __all__ = ["GulpDirectory"]
 
@@ -138,6 +140,9 @@ class GulpDirectory(ReadingVerbs):
         missing or stale and the folder allows it, and else made in memory. Default: if
         the maps are of more than a megabyte. With an index the mappings below make
         their values when they are asked for.
+    progress : Progress, optional
+        Called for each map that is read, with its bytes: a large directory without an
+        index is opened in seconds or minutes.
 
     Attributes
     ----------
@@ -197,6 +202,7 @@ class GulpDirectory(ReadingVerbs):
         threads: int | None = None,
         verify: Verify = "frames",
         indexed: bool | None = None,
+        progress: Progress = no_progress,
     ) -> None:
         if not os.fspath(output_dir):  # a setting that was forgotten
             raise ValueError(
@@ -211,10 +217,10 @@ class GulpDirectory(ReadingVerbs):
         self.threads = optional_number("threads", threads, 1)
         self.verify = require_verify(verify)
         self.indexed = indexed
-        self._open()
+        self._open(callable_or("progress", progress, no_progress))
         self._warn_of_altered()
 
-    def _open(self) -> None:
+    def _open(self, progress: Progress = no_progress) -> None:
         self._handles = HandlePool()
         # What the names of files are put behind: joining takes a microsecond.
         self._prefix = _before_names(self._folder)
@@ -242,11 +248,12 @@ class GulpDirectory(ReadingVerbs):
             wanted=self.indexed,
             may_write=may_write_index(self._folder, listing.partials),
             verify=self.verify is True,
+            progress=progress,
         )
         if self._index is None:
             # Of maps that are read now; what is written meanwhile counts as a change.
             self._states = map_states(os.fspath(self._folder), listing.chunks)
-            self._load_maps(listing.chunks)
+            self._load_maps(listing.chunks, progress)
         else:
             self._use_index(self._index)
         self._watch_chunks()
@@ -275,6 +282,7 @@ class GulpDirectory(ReadingVerbs):
     def _warn_of_no_chunk(self, listing: Listing) -> None:
         """Say that there is nothing, where another path may have been meant."""
         folder = local_path(self._folder, "read")
+        advice = "Check the path if it should hold items"
         if not folder.exists():
             found = f"there is no folder {folder}"
         elif (
@@ -285,24 +293,30 @@ class GulpDirectory(ReadingVerbs):
             or names <= {LABELS_NAME}
         ):
             return
+        elif JOURNAL_NAME in names:
+            found = f"{folder} holds no chunk yet"
+            advice = (
+                "An ingest, a merge or a repair is at work there, or was interrupted"
+            )
         else:
             found = f"{folder} holds no chunk, but other files or folders"
             self._is_of_others = True
         _logger.warning(
             "%s: it is taken for an empty gulp directory. %s",
             found,
-            describe_shares(self._store.names())
-            or "Check the path if it should hold items",
+            describe_shares(self._store.names()) or advice,
         )
 
-    def _load_maps(self, numbers: Sequence[int]) -> None:
+    def _load_maps(self, numbers: Sequence[int], progress: Progress) -> None:
         """Have every entry in memory."""
+        num_bytes = dict(self._states[:, :2].tolist())
         self.chunk_objs_lookup = OrderedDict(
             (number, self._chunk(number)) for number in numbers
         )
         self.chunk_lookup = {}
         self.merged_meta_dict = {}
         for number, chunk in self.chunk_objs_lookup.items():
+            progress(items=len(chunk.meta_dict), num_bytes=num_bytes.get(number, 0))
             for id_, entry in chunk.meta_dict.items():
                 if id_ in self.chunk_lookup:
                     raise DuplicateIdError(

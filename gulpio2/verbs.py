@@ -137,7 +137,8 @@ class ReadingVerbs(ABC):
             result, or flat with as many bytes.
         scale : {1, 2, 4, 8}, optional
             Decode at 1/scale of the size, rounded up, which costs less than decoding
-            and resizing.
+            and resizing. Chroma that is neither 4:4:4 nor 4:2:0 the codec does not
+            average, see docs/reading.md.
         min_size : int, optional
             In place of `scale`: at the smallest of these sizes whose shorter edge has
             still this many pixels.

@@ -657,6 +657,17 @@ def test_a_folder_of_other_things_is_warned_of(tmp_path, caplog, names, warned):
     ]
 
 
+def test_a_folder_whose_ingest_has_stored_nothing_yet_is_no_wrong_path(
+    tmp_path, caplog
+):
+    (tmp_path / "ingest.journal").write_bytes(b"{}")
+    assert len(GulpDirectory(tmp_path)) == 0
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{tmp_path} holds no chunk yet: it is taken for an empty gulp directory. An "
+        "ingest, a merge or a repair is at work there, or was interrupted"
+    ]
+
+
 def test_the_folder_of_shares_is_told_what_makes_one_directory_of_them(
     tmp_path, caplog
 ):
@@ -688,3 +699,22 @@ def test_another_folder_that_is_assigned_is_that_of_new_chunks_only(tmp_path, in
         assert copy.output_dir == other
         np.testing.assert_array_equal(copy.read_clip("item3"), expected)
         assert len(copy.query("number >= 0")) == 4
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+def test_opening_tells_how_far_it_has_come(tmp_path, indexed):
+    make_gulp_directory(tmp_path / "out", num_items=5, items_per_chunk=2).close()
+    told: list[tuple[int, int]] = []
+
+    def progress(*, items=0, frames=0, num_bytes=0, failures=0):
+        told.append((items, num_bytes))
+
+    GulpDirectory(tmp_path / "out", indexed=indexed, progress=progress).close()
+    maps = sorted((tmp_path / "out").glob("*.gmeta"))
+    assert told == [
+        (items, path.stat().st_size)
+        for items, path in zip([2, 2, 1], maps, strict=True)
+    ]
+    told.clear()
+    GulpDirectory(tmp_path / "out", indexed=True, progress=progress).close()
+    assert (told == []) == indexed, "an index that is there is not looked through"

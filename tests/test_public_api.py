@@ -23,6 +23,7 @@ import pytest
 
 import gulpio2
 from gulpio2 import adapters, errors, fileio, utils
+from gulpio2.types import no_progress
 
 PACKAGE = Path(gulpio2.__file__).parent
 # Defaults that are objects, by the name they have in the tables.
@@ -190,7 +191,12 @@ NEW = {
 # What this package adds to a callable of 0.0.4, by keyword: parameter and default.
 # All of it: a callable that is not here has nothing added.
 ADDED: dict[str, dict[str, object]] = {
-    "gulpio2:GulpDirectory": {"threads": None, "verify": "frames", "indexed": None},
+    "gulpio2:GulpDirectory": {
+        "threads": None,
+        "verify": "frames",
+        "indexed": None,
+        "progress": no_progress,
+    },
     "gulpio2:GulpChunk": {
         "threads": None,
         "verify": "frames",

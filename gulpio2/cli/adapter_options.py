@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,10 +112,11 @@ def _option(parameter: Parameter, taken: Collection[str]) -> click.Parameter:
         )
     if parameter.optional and default is not None:
         text = f"{text} Empty (''): None.".strip()
-    if default not in (None, "", ()):
+    # What a dataclass makes anew each time is nothing that could be shown.
+    is_made = type(default).__name__ == "_HAS_DEFAULT_FACTORY_CLASS"
+    if default not in (None, "", ()) and not is_made:
         # Said here and not to click, which would make a text of any object.
-        shown = default if isinstance(default, str) else _shown(default)
-        text = f"{text}  [default: {shown}]".strip()
+        text = f"{text}  [default: {_shown(default)}]".strip()
     return click.Option(
         [f"--{name}", _PREFIX + parameter.name],
         type=_type(parameter),
@@ -161,8 +163,8 @@ def _value(parameter: Parameter, value: Any) -> Any:
 
 def _shown(default: Any) -> str:
     if isinstance(default, (list, tuple, set, frozenset)):
-        return ",".join(map(str, default))
-    return str(default)
+        return ",".join(map(_shown, default))
+    return default.name if isinstance(default, Enum) else str(default)
 
 
 def _sentence(text: str) -> str:

@@ -10,6 +10,7 @@ import sys
 import types
 import typing
 from dataclasses import dataclass
+from enum import Enum
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
@@ -35,7 +36,8 @@ class Parameter:
     optional: bool
     """None may be given."""
     choices: tuple[Any, ...]
-    """All values that may be given, each by its text; empty: anything."""
+    """All values that may be given, each by its text, a member of an enumeration by its
+    name; empty: anything."""
     is_sequence: bool
     """It takes several values, each of one of `kinds`."""
     passing: inspect._ParameterKind
@@ -107,6 +109,8 @@ def _describe(
                 values = [value for value in get_args(part) if value is not None]
                 optional = optional or len(values) < len(get_args(part))
                 choices += values
+            elif _is_enumeration(part):
+                choices += part
             elif (kind := _kind(part)) is not None:
                 kinds.add(kind)
         of_choices = {_kind(type(value)) or str for value in choices}
@@ -118,6 +122,8 @@ def _describe(
         kinds = kinds or set(filter(None, map(_kind, map(type, default))))
     elif not kinds and (kind := _kind(type(default))) is not None:
         kinds = {kind}
+    if isinstance(default, Enum) and not choices:
+        choices = list(type(default))
     if str in kinds:
         kinds.discard(Path)  # what takes both takes a path as it was written
     if default is None and not required:
@@ -141,6 +147,10 @@ def _kind(annotation: Any) -> type | None:
         return annotation  # type: ignore[no-any-return]  # one of these types
     is_path = isinstance(annotation, type) and issubclass(annotation, PathLike)
     return Path if is_path else None
+
+
+def _is_enumeration(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Enum)
 
 
 def _evaluate(annotation: Any, names: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ from gulpio2.cli.summary import refusal, spread
 from gulpio2.errors import GulpError
 from gulpio2.format.wording import counted
 from gulpio2.tolerant import is_damage
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.item import StoredItem
+    from gulpio2.types import Progress
 
     Image = npt.NDArray[np.uint8]
 
@@ -39,6 +41,7 @@ def draw_contact_sheet(
     frame_height: int = 120,
     frame_width: int = 160,
     refused: dict[str, str] | None = None,
+    progress: Progress = no_progress,
 ) -> Image:
     """Draw a row for each item: its id, and frames evenly spread over it.
 
@@ -53,6 +56,8 @@ def draw_contact_sheet(
     refused : dict, optional
         Takes the name of each data file that cannot be opened, and why, and the boxes
         of its frames are crossed. Without it such a file raises.
+    progress : Progress, optional
+        Called for each item, and for each of its frames.
 
     Returns
     -------
@@ -73,6 +78,8 @@ def draw_contact_sheet(
                 left : left + frame_width,
             ]
             _draw_frame(box, item, index, refused)
+            progress(frames=1)
+        progress(items=1)
     return sheet
 
 

@@ -306,7 +306,7 @@ def gulp2_register_adapter(argv: Sequence[str] | None = None) -> None:
         from gulpio2.errors import StorageError
 
         try:
-            path, text = register_adapter(
+            path, text, left_out = register_adapter(
                 str(given["<adapter_file>"]), str(given["<class_name>"])
             )
         except click.UsageError as error:
@@ -318,6 +318,12 @@ def gulp2_register_adapter(argv: Sequence[str] | None = None) -> None:
         take_any_text()
         write(text)
         note(f"gulp2_register_adapter: wrote {path}")
+        if left_out:
+            note(
+                "gulp2_register_adapter: it does not take "
+                f"{escape(', '.join(left_out))}, whose default is no plain value: the "
+                "constructor has that"
+            )
 
 
 gulp2_20bn_json_videos = partial(_ingest, "gulp2_20bn_json_videos")

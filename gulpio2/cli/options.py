@@ -172,7 +172,9 @@ def require_gulp_directory(path: Path) -> None:
 
 def open_gulp_directory(path: Path) -> GulpDirectory:
     """Open a folder that must be a gulp directory; see `require_gulp_directory`."""
+    from gulpio2.cli.progress import ProgressBar, indexed_bytes
     from gulpio2.directory import GulpDirectory
 
     require_gulp_directory(path)
-    return GulpDirectory(path)
+    with ProgressBar(indexed_bytes(path), counted="num_bytes") as bar:
+        return GulpDirectory(path, progress=bar)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 import stat
+import sys
 import textwrap
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +74,7 @@ if __name__ == "__main__":
 '''
 
 
-def register_adapter(module: str, class_name: str) -> tuple[Path, str]:
+def register_adapter(module: str, class_name: str) -> tuple[Path, str, list[str]]:
     """Write the program of an adapter into the working directory.
 
     Parameters
@@ -88,6 +90,8 @@ def register_adapter(module: str, class_name: str) -> tuple[Path, str]:
         The program, executable.
     text : str
         What is in it.
+    left_out : list of str
+        Parameters that it cannot give: their default is no plain value.
 
     Raises
     ------
@@ -102,7 +106,8 @@ def register_adapter(module: str, class_name: str) -> tuple[Path, str]:
             f"{module!r} is a file; give the name it is imported by, as "
             f"{Path(module).stem!r}."
         )
-    text = program_text(find_adapter(f"{module}:{class_name}"), module)
+    cls = find_adapter(f"{module}:{class_name}")
+    text = program_text(cls, module)
     path = Path(program_name(class_name))
     if path.is_dir():
         raise StorageError(
@@ -127,7 +132,8 @@ def register_adapter(module: str, class_name: str) -> tuple[Path, str]:
         raise StorageError(
             cause.errno, f"cannot write {where}: {cause.strerror}"
         ) from cause
-    return path, text
+    left_out = [p.name for p in constructor_parameters(cls) if not _can_be_given(p)]
+    return path, text, left_out
 
 
 def program_name(class_name: str) -> str:
@@ -160,7 +166,15 @@ def program_text(cls: type, module: str) -> str:
     """
     parameters = [p for p in constructor_parameters(cls) if _can_be_given(p)]
     names = {parameter.name for parameter in parameters}
-    takes_path = any(parameter.kinds == {Path} for parameter in parameters)
+    takes_path = any(
+        parameter.kinds == {Path} or isinstance(parameter.default, Path)
+        for parameter in parameters
+    )
+    imports = ["from pathlib import Path"] if takes_path else []
+    enumerations = {kind for each in parameters if (kind := _enumeration(each))}
+    imports += sorted(
+        f"from {kind.__module__} import {kind.__name__}" for kind in enumerations
+    )
     lines = [_add_argument(parameter) for parameter in parameters]
     if OUTPUT not in names:
         lines.append(_call_add(_quoted(OUTPUT), 'help="the gulp directory"'))
@@ -182,7 +196,7 @@ def program_text(cls: type, module: str) -> str:
     return _PROGRAM.format(
         title=f"Gulp what {cls.__name__} yields.",
         mark=_MARK,
-        imports="from pathlib import Path\n" if takes_path else "",
+        imports="".join(f"{line}\n" for line in imports),
         module=module,
         name=cls.__name__,
         summary=_literal(summary),
@@ -196,7 +210,20 @@ def _can_be_given(parameter: Parameter) -> bool:
     default = parameter.default
     if isinstance(default, (list, tuple, set, frozenset)):
         return all(type(value) in _PLAIN for value in default)
-    return type(default) in _PLAIN
+    if isinstance(default, Enum):
+        return _enumeration(parameter) is not None
+    return type(default) in _PLAIN or isinstance(default, Path)
+
+
+def _enumeration(parameter: Parameter) -> type[Enum] | None:
+    """Give the enumeration whose members a parameter takes, if it can be imported."""
+    kinds = set(map(type, parameter.choices))
+    if len(kinds) != 1 or parameter.is_sequence:
+        return None
+    (kind,) = kinds
+    module = sys.modules.get(kind.__module__)
+    is_known = getattr(module, kind.__name__, None) is kind
+    return kind if issubclass(kind, Enum) and is_known else None
 
 
 def _add_argument(parameter: Parameter) -> str:
@@ -211,7 +238,11 @@ def _add_argument(parameter: Parameter) -> str:
     else:
         if kind := _type(parameter):
             parts.append(f"type={kind}")
-        if parameter.choices and not parameter.is_sequence:
+        if enumeration := _enumeration(parameter):
+            names = ",".join(member.name for member in enumeration)
+            parts.append(f"choices=list({enumeration.__name__})")
+            parts.append(f"metavar={_quoted('{' + names + '}')}")
+        elif parameter.choices and not parameter.is_sequence:
             parts.append(f"choices={_quoted(_choices(parameter))}")
         if _is_variadic(parameter):
             parts.append('nargs="*"')
@@ -244,7 +275,10 @@ def _choices(parameter: Parameter) -> list[Any]:
 def _type(parameter: Parameter) -> str:
     """Write what makes a value of a text; nothing where the text is the value."""
     kinds = parameter.kinds
-    if parameter.choices and (len(kinds) > 1 or bool in kinds):
+    if enumeration := _enumeration(parameter):
+        name = enumeration.__name__
+        kind = f"lambda text: {{each.name: each for each in {name}}}.get(text, text)"
+    elif parameter.choices and (len(kinds) > 1 or bool in kinds):
         values = _quoted(_choices(parameter))
         kind = f"lambda text: {{str(each): each for each in {values}}}.get(text, text)"
     elif kinds == {int}:
@@ -315,6 +349,10 @@ def _quoted(value: Any) -> str:
         return f"[{', '.join(_quoted(element) for element in values)}]"
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'  # there is no word of Python for these
+    if isinstance(value, Path):
+        return f"Path({_quoted(str(value))})"
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}.{value.name}"
     if not isinstance(value, str) or '"' in value:
         return repr(value)
     # Python prefers double quotes for a text that holds a single one.

@@ -77,6 +77,7 @@ def sheet(
     """
     from gulpio2.cli.contact_sheet import draw_contact_sheet
     from gulpio2.cli.export import encode_image, write_file
+    from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.summary import spread
     from gulpio2.storage.local import is_there
     from gulpio2.storage.refusals import absolute, local_path
@@ -105,7 +106,10 @@ def sheet(
         refused: dict[str, str] = {}
         if not dry_run:
             items = [opened.item(id_) for id_ in chosen]
-            picture = draw_contact_sheet(items, num_frames=num_frames, refused=refused)
+            with ProgressBar(len(items)) as bar:
+                picture = draw_contact_sheet(
+                    items, num_frames=num_frames, refused=refused, progress=bar
+                )
             if refused.keys() >= {Path(item.data_path).name for item in items}:
                 raise StorageError(None, "; ".join(refused.values()))
             write_file(out, encode_image(picture, ".png"), overwrite=overwrite)

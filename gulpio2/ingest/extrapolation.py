@@ -129,7 +129,8 @@ class Seen:
         """
         unknown = self._plan.kinds == 0
         met = int(unknown[list(self._by_rank)].sum())
-        if not met or len(self._by_rank) == self._plan.num_items:
+        are_all_asked = len(self._plan.places) == self._plan.num_items
+        if not met or (are_all_asked and met == unknown.sum()):
             return 0.0
         return float(unknown.mean() * (1 - _MISSED ** (1 / met)))
 

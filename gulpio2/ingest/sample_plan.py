@@ -144,7 +144,9 @@ def _look_at_source(name: str, *, is_shared: bool) -> tuple[str, int]:
             return "/", 0 if is_shared else _size_of_folder(path)
     except (OSError, ValueError):  # no path, or nothing there
         return "", 0
-    return path.suffix.lower(), state.st_size if stat.S_ISREG(state.st_mode) else 0
+    # An empty file is one whose size is known.
+    is_file = stat.S_ISREG(state.st_mode)
+    return path.suffix.lower(), max(1, state.st_size) if is_file else 0
 
 
 def _size_of_folder(folder: Path) -> int:

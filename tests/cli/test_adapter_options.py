@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 from pathlib import Path
 from typing import Literal
 
@@ -200,3 +202,36 @@ def test_a_parameter_that_is_a_path_gets_one():
     found = parse(Paths, "x", "y", "--several", "p,q", "--default", "b")
     assert found == (Path("x"), "y", [Path("p"), Path("q")], Path("b"))
     assert parse(Paths, "x", "y") == (Path("x"), "y", None, Path("a"))
+
+
+class Color(enum.Enum):
+    RED = "r"
+    BLUE = "b"
+
+
+@dataclasses.dataclass
+class Painted:
+    first: Color
+    second: Color = Color.RED
+    several: list[Color] = dataclasses.field(default_factory=list)
+    others: Color | None = None
+
+    @property
+    def values(self):
+        return self.first, self.second, self.several, self.others
+
+
+def test_a_member_of_an_enumeration_is_given_by_its_name():
+    assert parse(Painted, "BLUE") == (Color.BLUE, Color.RED, [], None)
+    words = ["RED", "--second", "BLUE", "--several", "RED,BLUE", "--others", "RED"]
+    found = (Color.RED, Color.BLUE, [Color.RED, Color.BLUE], Color.RED)
+    assert parse(Painted, *words) == found
+    for value in ("r", "Color.RED", "GREEN"):
+        with pytest.raises(click.BadParameter):
+            parse(Painted, "RED", "--second", value)
+    options = [
+        option for option in adapter_options(Painted) if option.opts[0][0] == "-"
+    ]
+    texts = {option.opts[0]: option.help for option in options}
+    assert texts["--second"] == "[default: RED]"
+    assert not texts["--several"], "there is no default to be shown"

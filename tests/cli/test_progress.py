@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import click
@@ -22,7 +23,7 @@ from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.cli.progress import ProgressBar
 from gulpio2.cli.terminal import note, set_verbosity
 from gulpio2.ingest.chunk_bar import chunk_bar
-from gulpio2.testing import FrameAdapter
+from gulpio2.testing import FrameAdapter, make_gulp_directory
 
 
 class Items(FrameAdapter):
@@ -251,3 +252,14 @@ def test_a_note_does_not_wait_for_who_draws_a_bar_and_was_killed(capsys):
     holder.join()
     assert is_told
     assert "told\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["ls", "out"], ["sheet", "out", "--out", "a.png"]])
+def test_opening_and_drawing_show_a_bar(gulp2, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(ProgressBar.__init__.__kwdefaults__, "delay_seconds", 0)
+    make_gulp_directory("out", num_items=3, items_per_chunk=2).close()
+    stderr = gulp2(*words).stderr
+    size = sum(path.stat().st_size for path in Path("out").glob("*.gmeta"))
+    assert f"/{size}B [" in stderr
+    assert ("3/3 items" in stderr) == (words[0] == "sheet")

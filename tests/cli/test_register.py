@@ -286,3 +286,45 @@ def test_a_parameter_that_is_a_path_gets_one(register, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(path), "some/folder", "out"])
     arguments = program["parse_arguments"]()  # type: ignore[operator]  # a function
     assert arguments.folder == Path("some/folder")
+
+
+ENUMERATIONS = """
+import enum
+from pathlib import Path
+from gulpio2.testing import FrameAdapter
+
+class Color(enum.Enum):
+    RED = "r"
+    BLUE = "b"
+
+class Painted(FrameAdapter):
+    def __init__(self, first: Color, folder=Path("videos"), color=Color.RED, key=len):
+        super().__init__(num_items=1)
+        self.given = f"{first!r} {folder!r} {color!r} {key!r}"
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "meta": {"given": self.given}}
+"""
+
+
+def test_paths_and_members_of_enumerations_are_taken(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "painting", raising=False)
+    (tmp_path / "painting.py").write_text(ENUMERATIONS)
+    legacy.gulp2_register_adapter(["painting", "Painted"])
+    assert "it does not take key, whose default is no plain" in capsys.readouterr().err
+    path = tmp_path / "painted"
+    for words, folder, color in (
+        ([], "videos", "<Color.RED: 'r'>"),
+        (["--color", "BLUE", "--folder", "x"], "x", "<Color.BLUE: 'b'>"),
+    ):
+        out = tmp_path / folder
+        result = start(path, "BLUE", out, *words)
+        assert result.returncode == 0, result.stderr
+        given = GulpDirectory(out)["item0"][1]["given"]
+        expected = f"<Color.BLUE: 'b'> PosixPath('{folder}') {color} {len!r}"
+        assert given == expected
+    for value in ("r", "Color.RED", "GREEN"):
+        assert start(path, value, "out").returncode == 2

@@ -111,9 +111,12 @@ def test_it_tells_how_many_items_it_may_not_have_met_where_no_files_tell(tmp_pat
     assert "perhaps 14% of the items" in "".join(survey_lines(found, 1))
     assert survey(adapter, EncoderSettings(), positions=range(20)).unmet == 0
     video = write_video(tmp_path / "a.mp4", 2)
-    told = survey(Files([video] * 500), EncoderSettings())
-    assert told.unmet == 0
-    assert "perhaps" not in "".join(survey_lines(told, 1))
+    empty, missing = tmp_path / "empty.mp4", tmp_path / "missing.mp4"
+    empty.touch()
+    for paths in ([video] * 500, [video] * 40 + [empty], [video] * 40 + [missing]):
+        told = survey(Files(paths), EncoderSettings())
+        assert told.unmet == 0
+        assert "perhaps" not in "".join(survey_lines(told, 1))
 
 
 @pytest.mark.parametrize("num_long", [1, 3, 12])

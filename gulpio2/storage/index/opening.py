@@ -24,6 +24,7 @@ from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.index import Index
 from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.local import LocalStore
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.storage.index.columns import IndexContent
-    from gulpio2.types import StrPath
+    from gulpio2.types import Progress, StrPath
 
 __all__ = [
     "PARTIAL",
@@ -90,6 +91,7 @@ def open_index(
     wanted: bool | None,
     may_write: bool,
     verify: bool = False,
+    progress: Progress = no_progress,
 ) -> Index | None:
     """Give the index of a directory.
 
@@ -106,6 +108,8 @@ def open_index(
         allows it.
     verify : bool, optional
         Whether each entry is compared with its own check before it is first used.
+    progress : Progress, optional
+        Called for each map that is looked through, with its bytes.
 
     Returns
     -------
@@ -125,7 +129,7 @@ def open_index(
     states = map_states(folder, numbers)
     if wanted is None and is_small(states):
         return None
-    make = _Maker(folder, numbers, states, may_write=may_write)
+    make = _Maker(folder, numbers, states, may_write=may_write, progress=progress)
     try:
         return Index(folder, make, verify=verify)
     except UnusualMapError as cause:
@@ -178,16 +182,19 @@ class _Maker:
         *,
         may_write: bool,
         of_state: npt.NDArray[np.int64] | None = None,
+        progress: Progress = no_progress,
     ) -> None:
         self._folder = folder
         self._numbers = numbers
         self._known: npt.NDArray[np.int64] | None = states
         self._may_write = may_write
         self._of_state = of_state
+        self._progress = progress  # of the first time: the index is made anew later on
 
     def __call__(self, *, trust: bool = True) -> tuple[IndexContent, bool]:
         """Give content, and whether it is mapped from the file."""
         folder, states = self._folder, self._known
+        progress, self._progress = self._progress, no_progress
         self._known = None
         if states is None:
             states = map_states(folder, self._numbers)
@@ -204,7 +211,7 @@ class _Maker:
                 "the maps, in memory. Run `gulp2 index` to replace the file",
                 os.path.join(folder, INDEX_NAME),  # noqa: PTH118  # as everywhere here
             )
-        content, _ = compose(folder, states, old)
+        content, _ = compose(folder, states, old, progress)
         wanted = self._of_state
         if wanted is not None and not _are_sums_of(wanted, content):
             # It may be the file that is of other maps.
