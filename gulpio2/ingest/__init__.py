@@ -21,6 +21,7 @@ The run
     * `pool`: that workers start, and end.
       `crashes`: items that end a worker.
     * `items`: the items of an adapter, one failing without the rest.
+      `adapter_errors`: what an adapter raises, in words and behind its items.
     * `task`: the work of one process: a slice of items into staged chunks.
     * `pieces`: chunks that several processes store together.
     * `journal`, `task_journal`: what was done, so that another run can go on;

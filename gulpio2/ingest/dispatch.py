@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
+from gulpio2.ingest.adapter_errors import begin_run
 from gulpio2.ingest.cluster import client_of, count_threads, is_lost
 from gulpio2.ingest.crashes import (
     CrashedItems,
@@ -24,7 +25,6 @@ from gulpio2.ingest.crashes import (
     describe_crashes,
 )
 from gulpio2.ingest.fitness import choose_sources, refuse_unfit_workers
-from gulpio2.ingest.items import begin_run
 from gulpio2.ingest.remote import on_executor
 from gulpio2.ingest.report import TO_RESUME
 from gulpio2.ingest.workers import in_this_process, in_worker_processes

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import pickle
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.errors import AdapterContractError, IngestError, with_article
+from gulpio2.errors import AdapterContractError, with_article
+from gulpio2.ingest.adapter_errors import as_failure, begin_run, text_of, warn_of
 from gulpio2.ingest.report import ItemFailure
 
 if TYPE_CHECKING:
@@ -20,15 +20,12 @@ if TYPE_CHECKING:
 __all__ = [
     "NOTHING",
     "PlacedItem",
-    "as_failure",
-    "begin_run",
     "begin_worker",
     "check_item",
     "describe_failure",
     "first_item",
     "is_filled_anew",
     "place_items",
-    "portable_error",
     "sized_path",
     "source_of",
     "source_path",
@@ -38,7 +35,6 @@ __all__ = [
 # What `TableAdapter` puts behind the path of a source, and of an excerpt.
 _ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
 _EXCERPT = re.compile(r" \(row \d+ of .*, \S+ s to \S+ s\)\Z", re.DOTALL)
-
 
 _logger = logging.getLogger(__name__)
 
@@ -62,8 +58,6 @@ class PlacedItem(NamedTuple):
 
 # In a worker: told of a position before its item is asked for, and again with its id.
 _tell: Callable[[int, str | None], None] | None = None
-# Kinds of errors that this run has told of in this process.
-_warned: set[type[BaseException]] = set()
 # In a worker: what to give in place of items that are not to be asked for, by position.
 _in_place: Mapping[int, PlacedItem] = {}
 
@@ -83,11 +77,6 @@ def begin_worker(
     global _tell, _in_place  # one of each per worker process
     _tell, _in_place = tell, in_place
     begin_run()
-
-
-def begin_run() -> None:
-    """Warn anew of what an adapter raises behind an item."""
-    _warned.clear()
 
 
 def _begin(position: int, id_: str | None = None) -> None:
@@ -181,7 +170,7 @@ def _place(
     listed = listed[: stop - start]
     is_early = _early_ones(listed)
     position, first_error, unexplained = start, None, None
-    left: PlacedItem | None = None
+    left: PlacedItem
     try:
         _begin(position)
         for item in _fresh(adapter).iter_data(slice(start, stop)):
@@ -205,10 +194,12 @@ def _place(
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
         first_error = unexplained = error
-    # Of an item that failed nobody knows what its metadata were to be.
-    on_left(left or PlacedItem(position, error=AdapterContractError("it was begun")))
+        # Of an item that failed nobody knows what its metadata were to be.
+        left = PlacedItem(position, error=as_failure(error))
+    on_left(left)
     for single in range(position, stop):
         _begin(single)
+        is_given = False
         try:
             for item in _fresh(adapter).iter_data(slice(single, single + 1)):
                 placed = _checked(item, single)
@@ -219,34 +210,23 @@ def _place(
                 _begin(single, placed.id_)
                 # An adapter that skips positions may give here what it gave before.
                 if placed.id_ is None or placed.id_ not in given:
+                    is_given = True
                     yield placed
                     if listed and placed.id_ is not None:
                         given.add(placed.id_)  # each listed id once
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+            if is_given:  # it comes behind that item, and says nothing of it
+                on_left(PlacedItem(single + 1, error=as_failure(error)))
+                warn_of(error, single + 1)
+                continue
             # The first one, where it failed twice: by then the adapter may be changed.
             at_first = first_error if single == position else None
             if at_first is not None:
                 unexplained = None
             yield PlacedItem(single, error=as_failure(at_first or error))
     if unexplained is not None:
-        _warn_of(unexplained, position)
+        warn_of(unexplained, position)
     _begin(NOTHING)
-
-
-def _warn_of(error: BaseException, position: int) -> None:
-    """Tell of an error that cost no item, each once: it comes for each of the chunks.
-
-    What the adapter was to do after an item, or after the last one, is not done.
-    """
-    if type(error) in _warned:
-        return
-    _warned.add(type(error))
-    _logger.warning(
-        "the adapter raised %s after it had given %s, and not when it was asked to go "
-        "on from there. Its items are stored; what it was to do then may not be done",
-        f"{type(error).__name__}: {error}",
-        f"the item at position {position - 1}" if position else "nothing",
-    )
 
 
 @contextlib.contextmanager
@@ -329,27 +309,6 @@ def _fresh(adapter: Adapter) -> Adapter:
     return copy
 
 
-def as_failure(error: Exception | SystemExit) -> Exception:
-    """Give the error of an item; `sys.exit` in an adapter must not end the run."""
-    if isinstance(error, SystemExit):
-        failure = AdapterContractError(
-            f"the adapter ended the program: sys.exit({error.code!r}). Raise an "
-            "exception in its place"
-        )
-        failure.__cause__ = error
-        return failure
-    return error
-
-
-def portable_error(error: Exception) -> Exception:
-    """Give an exception that survives the way to another process."""
-    try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301  # made in the line before
-    except Exception:  # noqa: BLE001  # whatever a foreign class raises
-        return IngestError(f"{type(error).__name__}: {_text_of(error)}")
-    return error
-
-
 def _checked(item: Any, position: int) -> PlacedItem:
     try:
         return check_item(item, position)
@@ -358,15 +317,16 @@ def _checked(item: Any, position: int) -> PlacedItem:
 
 
 def describe_failure(
-    adapter: Adapter, position: int, id_: str | None, error: Exception
+    adapter: Adapter, position: int, id_: str | None, cause: Exception | SystemExit
 ) -> ItemFailure:
     """Record why an item was not stored."""
+    error = as_failure(cause)
     return ItemFailure(
         position=position,
         id=id_,
         source=None if id_ is None else source_of(adapter, position),
         error=type(error).__name__,
-        message=_text_of(error),
+        message=text_of(error),
     )
 
 
@@ -389,10 +349,3 @@ def sized_path(adapter: Adapter, position: int) -> str:
     """Give `source_path` where the size of the file tells that of the item, else ""."""
     source = source_of(adapter, position) or ""
     return "" if _EXCERPT.search(source) else _ROW.sub("", source)
-
-
-def _text_of(error: Exception) -> str:
-    try:
-        return str(error) or repr(error)
-    except Exception:  # noqa: BLE001  # of a foreign class
-        return "its message cannot be shown"

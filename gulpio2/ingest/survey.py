@@ -24,7 +24,7 @@ from gulpio2.frame_sources import stored_frames
 from gulpio2.ingest.estimate import MAP_BYTES
 from gulpio2.ingest.extrapolation import Look, Seen, Varied, take_sample
 from gulpio2.ingest.facts import ask, is_utf8, item_ids
-from gulpio2.ingest.items import as_failure, describe_failure, first_item
+from gulpio2.ingest.items import describe_failure, first_item
 from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
 from gulpio2.ingest.sample_plan import plan_sample
 from gulpio2.ingest.survey_result import ID_TAKEN, Oddity, Survey, Variant
@@ -264,10 +264,9 @@ def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> L
                 raise item.error
             _look_at(item, samples, look, phase=position * _FROM_ITEM_TO_ITEM % 1)
         except (Exception, SystemExit) as cause:  # noqa: BLE001  # the item boundary
-            error = as_failure(cause)
-            failure = describe_failure(adapter, position, item.id_, error)
+            failure = describe_failure(adapter, position, item.id_, cause)
             look = Look(odd=look.odd)
-            look.note(_kind_of(error), str(failure))
+            look.note(_kind_of(cause), str(failure))
             return look
         if look.frames:
             look.id_ = str(item.id_)
@@ -394,7 +393,7 @@ def _resized(image: Any, short_edge: int | None) -> Any:
     )
 
 
-def _kind_of(error: Exception) -> str:
+def _kind_of(error: Exception | SystemExit) -> str:
     if isinstance(error, SourceReadError) and "no video stream" in str(error):
         return "no video stream"
     return "unreadable"

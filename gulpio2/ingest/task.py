@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
 from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
+from gulpio2.ingest.adapter_errors import as_failure, portable_error
 from gulpio2.ingest.items import (
     PlacedItem,
-    as_failure,
     describe_failure,
     is_filled_anew,
     place_items,
-    portable_error,
     unlisted,
 )
 from gulpio2.ingest.jobs import Job, Task, TaskResult

@@ -488,7 +488,7 @@ def _interrupt(_):
 def test_what_an_adapter_raises_behind_an_item_is_told(
     tmp_path, monkeypatch, caplog, behind, workers
 ):
-    monkeypatch.setattr("gulpio2.ingest.items._warned", set())
+    monkeypatch.setattr("gulpio2.ingest.adapter_errors._warned", set())
     report = GulpIngestor(RaisesBehind(behind), tmp_path, 4, workers).run()
     assert (report.items, report.failures) == (4, [])
     assert report.raised_behind == (behind == "all")

@@ -1,0 +1,65 @@
+"""What adapters raise: as text, as an exception that travels, behind an item."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+
+from gulpio2.errors import AdapterContractError, IngestError
+
+__all__ = ["as_failure", "begin_run", "portable_error", "text_of", "warn_of"]
+
+_logger = logging.getLogger(__name__)
+
+# Kinds of errors that this run has told of in this process.
+_warned: set[type[BaseException]] = set()
+
+
+def begin_run() -> None:
+    """Warn anew of what an adapter raises behind an item."""
+    _warned.clear()
+
+
+def as_failure(error: Exception | SystemExit) -> Exception:
+    """Give the error of an item; `sys.exit` in an adapter must not end the run."""
+    if isinstance(error, SystemExit):
+        failure = AdapterContractError(
+            f"the adapter ended the program: sys.exit({error.code!r}). Raise an "
+            "exception in its place"
+        )
+        failure.__cause__ = error
+        return failure
+    return error
+
+
+def portable_error(error: Exception) -> Exception:
+    """Give an exception that survives the way to another process."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301  # made in the line before
+    except Exception:  # noqa: BLE001  # whatever a foreign class raises
+        return IngestError(f"{type(error).__name__}: {text_of(error)}")
+    return error
+
+
+def text_of(error: BaseException) -> str:
+    """Give what an error says, whatever its class does."""
+    try:
+        return str(error) or repr(error)
+    except Exception:  # noqa: BLE001  # of a foreign class
+        return "its message cannot be shown"
+
+
+def warn_of(error: BaseException, position: int) -> None:
+    """Tell of an error that cost no item, each once: it comes for each of the chunks.
+
+    What the adapter was to do after an item, or after the last one, is not done.
+    """
+    if type(error) in _warned:
+        return
+    _warned.add(type(error))
+    _logger.warning(
+        "the adapter raised %s after it had given %s, and not when it was asked to go "
+        "on from there. Its items are stored; what it was to do then may not be done",
+        f"{type(error).__name__}: {text_of(error)}",
+        f"the item at position {position - 1}" if position else "nothing",
+    )
