@@ -23,6 +23,7 @@ The run
     * `items`: the items of an adapter, one failing without the rest.
       `adapter_errors`: what an adapter raises, in words and behind its items.
     * `task`: the work of one process: a slice of items into staged chunks.
+      `lent_cores`: idle cores, for the video that it decodes.
     * `pieces`: chunks that several processes store together.
     * `journal`, `task_journal`: what was done, so that another run can go on;
       `resuming`: whether the items are still the same.

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.codecs.encoding import MAX_HELPERS, FrameEncoder
+from gulpio2.codecs.encoding import FrameEncoder
 from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
 from gulpio2.ingest.adapter_errors import as_failure, portable_error
 from gulpio2.ingest.items import (
@@ -20,11 +20,10 @@ from gulpio2.ingest.items import (
     unlisted,
 )
 from gulpio2.ingest.jobs import Job, Task, TaskResult
+from gulpio2.ingest.lent_cores import lent_cores
 from gulpio2.ingest.pieces import Piece
 from gulpio2.ingest.resuming import refuse_ended_run, refuse_other_items
 from gulpio2.ingest.task_journal import Part, TaskJournal
-from gulpio2.media.deferred import DeferredFrames
-from gulpio2.media.video import VideoFrames
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
 
@@ -237,7 +236,8 @@ class _TaskRun:
             return
         session = self._session()
         try:
-            num_frames = self._append(session, item.id_, item)
+            with lent_cores(item.frames, self.idle_cores):
+                num_frames = session.append(item.id_, item.meta, item.frames)
             if num_frames == 0:
                 del self.meta_dict[item.id_]
                 raise SourceReadError(
@@ -257,23 +257,6 @@ class _TaskRun:
         limit, session = self.job.chunk_bytes, self.session
         if limit and session is not None and session.tell() >= limit:
             self.stage()
-
-    def _append(self, session: ChunkSession, id_: str, item: PlacedItem) -> int:
-        """Store an item's frames, with more threads where cores are idle."""
-        frames = video = item.frames
-        idle = 0 if self.idle_cores is None else min(self.idle_cores(), MAX_HELPERS)
-        if idle > 0 and isinstance(frames, DeferredFrames):
-            with contextlib.suppress(Exception):  # it is raised again below
-                video = frames.found()
-        if idle > 0 and isinstance(video, VideoFrames) and video.threads == 1:
-            # The thread that takes the frames can decode them, which keeps another busy
-            # with the rest. Where they are made smaller, decoding is most of the work.
-            video.threads = idle + (video.frame_size > 0)
-            try:
-                return session.append(id_, item.meta, frames)
-            finally:
-                video.threads = 1
-        return session.append(id_, item.meta, frames)
 
     def _leave_out(self, item: PlacedItem, id_: str) -> None:
         """Refuse, skip or report an item whose id is taken, as the run is told."""
