@@ -305,6 +305,7 @@ REPORTED = {
         "failures",
         "chunks",
         "seconds",
+        "error_behind",
     ],
     "ItemFailure": ["position", "id", "source", "error", "message"],
 }

@@ -7,17 +7,32 @@ import pickle
 
 from gulpio2.errors import AdapterContractError, IngestError
 
-__all__ = ["as_failure", "begin_run", "portable_error", "text_of", "warn_of"]
+__all__ = [
+    "as_failure",
+    "begin_run",
+    "portable_error",
+    "short_text",
+    "text_of",
+    "warn_of",
+]
 
 _logger = logging.getLogger(__name__)
 
+# Characters of an error that go into journals and the report.
+_MAX_TEXT = 500
+# Warnings of what is raised behind last items: with a text of its own for each of a
+# thousand chunks nobody would read more.
+_MAX_WARNINGS = 20
 # Kinds of errors that this run has told of in this process.
 _warned: set[type[BaseException]] = set()
+# What it has told of that came behind the last item of a slice.
+_warned_at_ends: set[str] = set()
 
 
 def begin_run() -> None:
     """Warn anew of what an adapter raises behind an item."""
     _warned.clear()
+    _warned_at_ends.clear()
 
 
 def as_failure(error: Exception | SystemExit) -> Exception:
@@ -49,17 +64,31 @@ def text_of(error: BaseException) -> str:
         return "its message cannot be shown"
 
 
-def warn_of(error: BaseException, position: int) -> None:
+def short_text(error: BaseException) -> str:
+    """Name an error's class and what it says, cut where that is long."""
+    text = f"{type(error).__name__}: {text_of(error)}"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}..."
+
+
+def warn_of(error: BaseException, position: int, *, is_end: bool) -> None:
     """Tell of an error that cost no item, each once: it comes for each of the chunks.
 
-    What the adapter was to do after an item, or after the last one, is not done.
+    What the adapter was to do after an item, or after the last one, is not done. Where
+    another item followed (not `is_end`), one of a kind is enough. Behind the last one
+    the text may be all there is to see of a fault, and so is told.
     """
-    if type(error) in _warned:
-        return
-    _warned.add(type(error))
+    text = short_text(error)
+    if is_end:
+        if text in _warned_at_ends or len(_warned_at_ends) >= _MAX_WARNINGS:
+            return
+        _warned_at_ends.add(text)
+    else:
+        if type(error) in _warned:
+            return
+        _warned.add(type(error))
     _logger.warning(
         "the adapter raised %s after it had given %s, and not when it was asked to go "
         "on from there. Its items are stored; what it was to do then may not be done",
-        f"{type(error).__name__}: {text_of(error)}",
+        text,
         f"the item at position {position - 1}" if position else "nothing",
     )

@@ -217,7 +217,7 @@ def _place(
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
             if is_given:  # it comes behind that item, and says nothing of it
                 on_left(PlacedItem(single + 1, error=as_failure(error)))
-                warn_of(error, single + 1)
+                warn_of(error, single + 1, is_end=single + 1 == stop)
                 continue
             # The first one, where it failed twice: by then the adapter may be changed.
             at_first = first_error if single == position else None
@@ -225,7 +225,7 @@ def _place(
                 unexplained = None
             yield PlacedItem(single, error=as_failure(at_first or error))
     if unexplained is not None:
-        warn_of(unexplained, position)
+        warn_of(unexplained, position, is_end=position == stop)
     _begin(NOTHING)
 
 

@@ -241,6 +241,8 @@ def _is_sound(lines: Sequence[Any]) -> bool:
         for line in tasks:
             numbers += [line["task"], line["skipped"], line["not_given"]]
             numbers.append(line.get("raised_behind", 0))
+            if not isinstance(line.get("error_behind"), (str, type(None))):
+                return False
             _ = [ItemFailure.load(failure) for failure in line["failures"]]
             for part in line["parts"]:
                 numbers += [part["number"], part["frames"], part["num_bytes"]]

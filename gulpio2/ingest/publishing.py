@@ -63,6 +63,7 @@ class Publisher:
         self.in_order = in_order
         self.on_duplicate = on_duplicate
         self._next_task = 0
+        self._first_raised: int | None = None
         self._next_number = journal.first_number
         self.ids: set[str] | None = set() if watch_ids else None
         self.maps = MapsAhead(store.path(""))
@@ -122,6 +123,7 @@ class Publisher:
             # More than were counted here do not make up for fewer elsewhere.
             "not_given": result.not_given,
             "raised_behind": result.raised_behind,
+            "error_behind": result.error_behind,
             "failures": [asdict(failure) for failure in result.failures],
         }
         self.journal.finish_task(line)
@@ -228,4 +230,8 @@ class Publisher:
         self.report.not_given += line["not_given"]
         # An earlier version may have begun the run.
         self.report.raised_behind += line.get("raised_behind", 0)
+        error, first = line.get("error_behind"), self._first_raised
+        # Tasks end in any order; the report is to be the same for all of them.
+        if error is not None and (first is None or line["task"] < first):
+            self.report.error_behind, self._first_raised = error, line["task"]
         self.report.failures.extend(ItemFailure.load(item) for item in line["failures"])

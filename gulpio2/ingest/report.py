@@ -97,6 +97,8 @@ class IngestReport:
     """Numbers of the chunks written."""
     seconds: float = 0.0
     """Time that the run took."""
+    error_behind: str | None = None
+    """What the first of the slices that `raised_behind` counts raised, in short."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Give the report as JSON values."""

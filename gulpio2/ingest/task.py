@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import FrameEncoder
 from gulpio2.errors import DuplicateIdError, IngestError, SourceReadError, StorageError
-from gulpio2.ingest.adapter_errors import as_failure, portable_error
+from gulpio2.ingest.adapter_errors import as_failure, portable_error, short_text
 from gulpio2.ingest.items import (
     PlacedItem,
     describe_failure,
@@ -204,7 +204,9 @@ class _TaskRun:
 
     def finish(self) -> None:
         """Close the chunk, or leave that to the task that this is a piece of."""
-        self.result.raised_behind = self.journal.record.raised_behind
+        record = self.journal.record
+        self.result.raised_behind = record.raised_behind
+        self.result.error_behind = record.error_behind
         if self.task.piece:
             self.write_journal()
             self.result.is_unfit = self.result.given != len(self.task.listed)
@@ -215,7 +217,8 @@ class _TaskRun:
         """Note where the adapter's generator ended before its end."""
         self.write_journal(item)
         self._write_entries()
-        self.journal.note_raised(item.position)
+        error = None if item.error is None else short_text(item.error)
+        self.journal.note_raised(item.position, error)
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""

@@ -75,6 +75,8 @@ class TaskRecord:
     failures: list[ItemFailure] = field(default_factory=list)
     raised_behind: int = 0
     """1 where the adapter raised after it had given the last item."""
+    error_behind: str | None = None
+    """What it raised then; None where an earlier version has noted it."""
     left_out: set[str] = field(default_factory=set)
     """Ids of items that were skipped, or have failed."""
     last_id: str | None = None
@@ -137,15 +139,15 @@ class TaskJournal:
         self.write_items()
         self.write({"at": position, "failed": asdict(failure)})
 
-    def note_raised(self, position: int) -> None:
-        """Note that the adapter raised where it was to give an item, if none is left.
+    def note_raised(self, position: int, error: str | None) -> None:
+        """Note what the adapter raised where it was to give an item, if none is left.
 
         It is not asked again for what is behind the last one.
         """
         if position >= self._stop and not self.record.raised_behind:
-            self.record.raised_behind = 1
+            self.record.raised_behind, self.record.error_behind = 1, error
             self.write_items()
-            self.write({"raised_behind": position})
+            self.write({"raised_behind": position, "error": error})
 
     def write_items(self) -> None:
         """Append one line for the items that were added, if there are any.
@@ -237,8 +239,9 @@ class TaskJournal:
             return True
         if "raised_behind" in line:
             # That of a first piece is not that of its task.
-            record.raised_behind = int(line["raised_behind"] >= self._stop)
-            return True
+            if line["raised_behind"] >= self._stop:
+                record.raised_behind, record.error_behind = 1, line.get("error")
+            return isinstance(record.error_behind, (str, type(None)))
         if "items" in line:
             return self._apply_items(record, line["items"])
         record.next_position = self._position_after(record, line)

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.errors import AdapterContractError
+from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.testing import FrameAdapter
 
 
 class Archive(FrameAdapter):
     """One that looks at the end of its archive, or of each slice."""
 
-    def __init__(self, *, broken=None, each_slice=False, **options):
-        super().__init__(num_items=6, num_frames=1, **options)
+    def __init__(
+        self,
+        *,
+        num_items=6,
+        broken=None,
+        each_slice=False,
+        error="the archive was cut",
+        **options,
+    ):
+        super().__init__(num_items=num_items, num_frames=1, **options)
         self.broken = broken
         self.each_slice = each_slice
+        self.error = error
 
     def iter_data(self, slice_element=None):
         part = range(len(self))[slice_element or slice(None)]
@@ -23,7 +38,10 @@ class Archive(FrameAdapter):
                 raise ValueError("an item is bad")
             yield from super().iter_data(slice(position, position + 1))
         if self.each_slice or part.stop == len(self):
-            raise OSError("the archive was cut")
+            error = self.error
+            if isinstance(error, str):
+                error = OSError(error.format(stop=part.stop))
+            raise error
 
 
 @pytest.mark.parametrize("list_ids", [True, False])
@@ -43,3 +61,99 @@ def test_after_a_bad_item_the_end_costs_no_other(
     assert report.raised_behind == num_slices - (bad in ends)
     with GulpDirectory(tmp_path) as directory:
         assert len(directory) == 5
+
+
+class Harmless(Archive):
+    """Raises once between two items as well, and goes on when it is asked again."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] == "item1" and slice_element.start == 0:
+                raise OSError("of no account")
+            yield item
+
+
+def warnings_in(caplog):
+    return [
+        record.getMessage().partition(" after it had")[0]
+        for record in caplog.records
+        if record.levelno == logging.WARNING
+    ]
+
+
+def test_what_is_raised_behind_the_last_item_is_told_whatever_came_before(
+    tmp_path, caplog
+):
+    report = GulpIngestor(Harmless(), tmp_path, 3, 1).run()
+    assert (report.items, report.raised_behind) == (6, 1)
+    assert warnings_in(caplog) == [
+        "the adapter raised OSError: of no account",
+        "the adapter raised OSError: the archive was cut",
+    ]
+
+
+@pytest.mark.parametrize(("text", "told"), [("cut", 1), ("cut at {stop}", 20)])
+def test_errors_of_as_many_chunks_are_told_as_somebody_reads(
+    tmp_path, caplog, text, told
+):
+    adapter = Archive(num_items=50, each_slice=True, error=text)
+    report = GulpIngestor(adapter, tmp_path, 2, 1).run()
+    assert report.raised_behind == 25
+    assert len(warnings_in(caplog)) == told
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_what_was_raised_behind_elsewhere_is_in_the_report(tmp_path, method):
+    context = multiprocessing.get_context(method)
+    adapter = Archive(each_slice=True, error="cut at {stop}")
+    with ProcessPoolExecutor(2, mp_context=context) as executor:
+        ingestor = GulpIngestor(adapter, tmp_path, 2, 2, executor=executor)
+        message = r"its last item \(OSError: cut at 2\)\. 6 items are stored"
+        with pytest.raises(AdapterContractError, match=message):
+            ingestor()
+    report = ingestor.report
+    assert report is not None
+    assert report.raised_behind == 3
+    assert report.to_json()["error_behind"] == "OSError: cut at 2"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (OSError("x" * 10_000), "OSError: " + "x" * 491 + "..."),
+        (SystemExit(3), "AdapterContractError: the adapter ended the program: "),
+        (KeyError(), "KeyError: KeyError()"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_raised_behind_is_told_in_short(tmp_path, error, text):
+    report = GulpIngestor(Archive(error=error), tmp_path, 6, 1).run()
+    assert report.error_behind is not None
+    assert report.error_behind.startswith(text)
+    assert len(report.error_behind) <= 503
+
+
+@pytest.mark.parametrize("is_old", [True, False], ids=["earlier version", "this"])
+def test_a_run_that_resumes_has_what_was_raised_before(tmp_path, monkeypatch, is_old):
+    adapter = Archive(each_slice=True, error="cut at {stop}")
+    monkeypatch.setattr("gulpio2.ingest.ingestor.write_records", _interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        GulpIngestor(adapter, tmp_path, 2, 1).run()
+    monkeypatch.undo()
+    if is_old:
+        path = tmp_path / "ingest.journal"
+        lines, _ = load_lines(path.read_bytes())
+        assert [line.pop("error_behind", None) for line in lines][1:2] == [
+            "OSError: cut at 2"
+        ]
+        path.write_bytes(b"".join(map(dump_line, lines)))
+    ingestor = GulpIngestor(adapter, tmp_path, 2, 1, resume=True)
+    message = r"had given its last item" + ("" if is_old else r" \(OSError: cut at 2\)")
+    with pytest.raises(AdapterContractError, match=message + r"\. 6 items"):
+        ingestor()
+    assert ingestor.report is not None
+    assert (ingestor.report.resumed, ingestor.report.raised_behind) == (6, 3)
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
