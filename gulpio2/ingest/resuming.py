@@ -1,4 +1,4 @@
-"""What a run, or a task of it, is refused for, mostly when it is resumed."""
+"""What a run, or a task of it, is refused for or asks, mostly when it is resumed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from gulpio2.storage.local import open_store
 from gulpio2.unfinished import lost_chunks, unfinished_copying
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from gulpio2.directory import GulpDirectory
+    from gulpio2.ingest.items import PlacedItem
     from gulpio2.ingest.planning import RunPlan
+    from gulpio2.ingest.task_journal import TaskRecord
     from gulpio2.storage.base import Store
     from gulpio2.types import Adapter
 
 __all__ = [
+    "ask_behind",
     "refuse_ended_run",
     "refuse_lost_chunks",
     "refuse_misnamed_chunks",
@@ -95,6 +98,7 @@ def refuse_other_items(
     stored: Collection[str],
     failures: Iterable[ItemFailure],
     last_id: str | None = None,
+    on_left: Callable[[PlacedItem], None] = lambda _: None,
 ) -> bool | None:
     """Refuse to go on where the first or the last of some positions has another item.
 
@@ -111,6 +115,8 @@ def refuse_other_items(
         not at the positions that were counted.
     last_id : str, optional
         Id of the last item, if it is known.
+    on_left : callable, optional
+        As `gulpio2.ingest.items.place_items` takes it.
 
     Returns
     -------
@@ -132,7 +138,7 @@ def refuse_other_items(
     asked = sorted({*positions[:1], *positions[-1:]}.difference(failed))
     for position in asked:
         there.clear()
-        for item in place_items(adapter, position, position + 1):
+        for item in place_items(adapter, position, position + 1, on_left=on_left):
             there.add(item.id_)
             if item.id_ is not None and item.id_ not in known:
                 raise IngestError(
@@ -146,6 +152,24 @@ def refuse_other_items(
                 )
     can_say = asked[-1:] == [*positions[-1:]] and None not in {last_id, *there}
     return last_id in there if can_say else None
+
+
+def ask_behind(
+    adapter: Adapter,
+    record: TaskRecord,
+    stop: int,
+    on_left: Callable[[PlacedItem], None],
+) -> None:
+    """Ask a task's last item once more for what the adapter raises behind it.
+
+    Nothing is asked where the record tells that, or there are items to ask for, or to
+    ask for the last one may end the process. Where that one was skipped or has failed,
+    its line is written before the adapter goes on: the run may have been killed while
+    the adapter looked at the end of its archive.
+    """
+    if record.next_position == stop and not record.is_ended and record.is_last_given:
+        for _ in place_items(adapter, stop - 1, stop, on_left=on_left):
+            pass
 
 
 def refuse_lost_chunks(

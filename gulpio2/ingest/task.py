@@ -22,7 +22,7 @@ from gulpio2.ingest.items import (
 from gulpio2.ingest.jobs import Job, Task, TaskResult
 from gulpio2.ingest.lent_cores import lent_cores
 from gulpio2.ingest.pieces import Piece
-from gulpio2.ingest.resuming import refuse_ended_run, refuse_other_items
+from gulpio2.ingest.resuming import ask_behind, refuse_ended_run, refuse_other_items
 from gulpio2.ingest.task_journal import Part, TaskJournal
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import open_store
@@ -164,11 +164,14 @@ class _TaskRun:
                 self.known.union(record.left_out),
                 record.failures,
                 record.last_id,
+                on_left=self._note_raised,
             )
             if is_there:
                 self.known.clear()  # none was passed over, so none is given again
             elif is_there is False:
                 self.known.update(record.left_out)
+        elif self.task.later_spans is None:  # else its pieces have asked
+            ask_behind(self.job.adapter, record, self.task.stop, self._note_raised)
         if self.task.later_spans is None:  # else its pieces have told of it
             self.progress(items=self.result.resumed, failures=len(record.failures))
         if opened is not None:  # the run may have ended just before it was closed
@@ -207,16 +210,20 @@ class _TaskRun:
         record = self.journal.record
         self.result.raised_behind = record.raised_behind
         self.result.error_behind = record.error_behind
+        self._seal()
+        self.journal.note_ended()
         if self.task.piece:
-            self.write_journal()
             self.result.is_unfit = self.result.given != len(self.task.listed)
         else:
             self.stage()
 
     def leave(self, item: PlacedItem) -> None:
         """Note where the adapter's generator ended before its end."""
-        self.write_journal(item)
+        self._seal(item)
+        self._note_raised(item)
         self._write_entries()
+
+    def _note_raised(self, item: PlacedItem) -> None:
         error = None if item.error is None else short_text(item.error)
         self.journal.note_raised(item.position, error)
 
@@ -287,7 +294,8 @@ class _TaskRun:
         if self.result.first_error is None:
             self.result.first_error = portable_error(error)
         self._write_entries()
-        self.journal.add_failure(failure, item.position)
+        is_given = item.id_ is not None
+        self.journal.add_failure(failure, item.position, is_given=is_given)
         self.progress(failures=1)
 
     def stage(self) -> None:
@@ -344,6 +352,16 @@ class _TaskRun:
 
     def write_journal(self, following: PlacedItem | None = None) -> None:
         """Record the item that was stored last; its dict may be that of the next."""
+        self._seal(following)
+        session = self.session
+        if session is not None and (
+            session.tell() - self._num_noted >= _GATHERED_BYTES
+            or time.monotonic() >= self._write_at
+        ):
+            self._write_entries()
+
+    def _seal(self, following: PlacedItem | None = None) -> None:
+        """Have the journal take the item that was stored last, without writing it."""
         if self._unwritten is None or self.session is None:
             return
         (position, id_, meta, before), self._unwritten = self._unwritten, None
@@ -361,20 +379,14 @@ class _TaskRun:
             self.fail(PlacedItem(position, id_), error)
             return
         self.journal.add_item(position, id_, entry)
-        if (
-            self.session.tell() - self._num_noted >= _GATHERED_BYTES
-            or time.monotonic() >= self._write_at
-        ):
-            self._write_entries()
 
     def _write_entries(self) -> None:
         """Write the frames that wait, and then the line of their items."""
-        if self.session is None:
-            return
-        self.session.flush()
+        if self.session is not None:
+            self.session.flush()
+            self._num_noted = self.session.tell()
+            self._write_at = time.monotonic() + _GATHERED_SECONDS
         self.journal.write_items()
-        self._num_noted = self.session.tell()
-        self._write_at = time.monotonic() + _GATHERED_SECONDS
 
     def _is_taken(self, id_: str) -> bool:
         return (

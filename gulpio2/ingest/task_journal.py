@@ -77,14 +77,18 @@ class TaskRecord:
     """1 where the adapter raised after it had given the last item."""
     error_behind: str | None = None
     """What it raised then; None where an earlier version has noted it."""
+    is_ended: bool = False
+    """Whether it is known what the adapter does behind the last item."""
     left_out: set[str] = field(default_factory=set)
     """Ids of items that were skipped, or have failed."""
     last_id: str | None = None
     """That of the last item; None where it had failed before it had one."""
+    is_last_given: bool = True
+    """Whether the adapter gave the last item; if not, to ask may end the process."""
 
-    def leave_out(self, id_: str | None) -> None:
+    def leave_out(self, id_: str | None, *, is_given: bool) -> None:
         """Note an item that was not stored."""
-        self.last_id = id_
+        self.last_id, self.is_last_given = id_, is_given
         if id_ is not None:
             self.left_out.add(id_)
 
@@ -111,6 +115,7 @@ class TaskJournal:
         self._task_name = task_name
         self._stop = stop
         self._items: list[str] = []
+        self._end = b""  # the line of what came behind the last item
         self._names: frozenset[str] = frozenset()
         self.record = TaskRecord(start)
         self.name = ""
@@ -130,33 +135,49 @@ class TaskJournal:
             f'{{"at": {position}, "id": {dump_text(id_)}, "entry": {entry}}}'
         )
 
-    def add_failure(self, failure: ItemFailure, position: int) -> None:
+    def add_failure(
+        self, failure: ItemFailure, position: int, *, is_given: bool = False
+    ) -> None:
         """Append the line of an item that was not stored, after those before it.
 
         The `position` is that which was asked for. Where the adapter lists the id at
-        another one, the failure has that.
+        another one, the failure has that. An item that the adapter gave (`is_given`)
+        may be asked for again.
         """
         self.write_items()
-        self.write({"at": position, "failed": asdict(failure)})
+        line = {"at": position, "failed": asdict(failure)}
+        self.write({**line, "given": True} if is_given else line)
 
     def note_raised(self, position: int, error: str | None) -> None:
-        """Note what the adapter raised where it was to give an item, if none is left.
+        """Take what the adapter raised where it was to give an item, if none is left.
 
         It is not asked again for what is behind the last one.
         """
-        if position >= self._stop and not self.record.raised_behind:
+        if position >= self._stop and not self.record.is_ended:
             self.record.raised_behind, self.record.error_behind = 1, error
-            self.write_items()
-            self.write({"raised_behind": position, "error": error})
+            self.record.is_ended = True
+            self._end = dump_line({"raised_behind": position, "error": error})
+
+    def note_ended(self) -> None:
+        """Take it that the adapter came to its end, unless it has raised there."""
+        if not self.record.is_ended:
+            self.record.is_ended = True
+            self._end = dump_line({"ended": self._stop})
 
     def write_items(self) -> None:
-        """Append one line for the items that were added, if there are any.
+        """Append what was taken: a line for items, and one for what is behind them.
 
-        Their frames have to be in the data file before.
+        The frames of the items have to be in the data file before. Both lines are
+        written at once: a run killed between them would not ask for the end again.
         """
+        lines = self._end
         if self._items:
-            self._writer.write(dump_body(f'{{"items": [{", ".join(self._items)}]}}'))
+            body = f'{{"items": [{", ".join(self._items)}]}}'
+            lines = dump_body(body) + lines
             self._items.clear()
+        if lines:
+            self._writer.write(lines)
+            self._end = b""
 
     def close(self) -> None:
         """Close the file; it stays until the run is complete."""
@@ -241,16 +262,21 @@ class TaskJournal:
             # That of a first piece is not that of its task.
             if line["raised_behind"] >= self._stop:
                 record.raised_behind, record.error_behind = 1, line.get("error")
+                record.is_ended = True
             return isinstance(record.error_behind, (str, type(None)))
+        if "ended" in line:
+            record.is_ended = line["ended"] >= self._stop
+            return True
         if "items" in line:
             return self._apply_items(record, line["items"])
         record.next_position = self._position_after(record, line)
         if "failed" in line:
             record.failures.append(ItemFailure.load(line["failed"]))
-            record.leave_out(record.failures[-1].id)
+            is_given = line.get("given") is True
+            record.leave_out(record.failures[-1].id, is_given=is_given)
             return True
         record.skipped += 1
-        record.leave_out(line["skipped"])
+        record.leave_out(line["skipped"], is_given=True)
         return True
 
     def _apply_items(self, record: TaskRecord, items: Sequence[Any]) -> bool:
@@ -272,7 +298,7 @@ class TaskJournal:
             part.frames += len(infos)
             part.size = _end(infos)
             record.next_position = self._position_after(record, item)
-            record.last_id = item["id"]
+            record.last_id, record.is_last_given = item["id"], True
         return True
 
     def _position_after(self, record: TaskRecord, line: Mapping[str, Any]) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import multiprocessing
+import os
+import shutil
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import AdapterContractError
 from gulpio2.format.journal import dump_line, load_lines
+from gulpio2.ingest.shard import Shard
 from gulpio2.testing import FrameAdapter
 
 
@@ -29,7 +33,10 @@ class Archive(FrameAdapter):
         super().__init__(num_items=num_items, num_frames=1, **options)
         self.broken = broken
         self.each_slice = each_slice
-        self.error = error
+        self._error = error  # no option, which a run that resumes would compare
+
+    def item_ids(self):  # else those of a base class do not count
+        return super().item_ids()
 
     def iter_data(self, slice_element=None):
         part = range(len(self))[slice_element or slice(None)]
@@ -38,7 +45,7 @@ class Archive(FrameAdapter):
                 raise ValueError("an item is bad")
             yield from super().iter_data(slice(position, position + 1))
         if self.each_slice or part.stop == len(self):
-            error = self.error
+            error = self._error
             if isinstance(error, str):
                 error = OSError(error.format(stop=part.stop))
             raise error
@@ -61,6 +68,15 @@ def test_after_a_bad_item_the_end_costs_no_other(
     assert report.raised_behind == num_slices - (bad in ends)
     with GulpDirectory(tmp_path) as directory:
         assert len(directory) == 5
+
+
+class Repeated(Archive):
+    """Its last item has the id of its first one."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            is_last = item["meta"]["number"] == len(self) - 1
+            yield {**item, "id": "item0"} if is_last else item
 
 
 class Harmless(Archive):
@@ -155,5 +171,104 @@ def test_a_run_that_resumes_has_what_was_raised_before(tmp_path, monkeypatch, is
     assert (ingestor.report.resumed, ingestor.report.raised_behind) == (6, 3)
 
 
+LAST_ONES = {
+    "stored": Archive(),
+    "failed": Archive(bad=[5]),
+    "stored, unlisted": Archive(list_ids=False),
+    "failed, unlisted": Archive(bad=[5], list_ids=False),
+    "skipped, unlisted": Repeated(),
+}
+
+
+def ingestor_of(adapter, folder, *, resume=False):
+    return GulpIngestor(
+        adapter, folder, 6, 1, resume=resume, on_duplicate="skip", shard=Shard(1, 1)
+    )
+
+
+@pytest.mark.parametrize("last", LAST_ONES)
+def test_a_run_that_ends_while_the_adapter_looks_at_its_end_asks_for_that_again(
+    tmp_path, monkeypatch, last
+):
+    adapter = LAST_ONES[last]
+    monkeypatch.setattr(adapter, "_error", KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        ingestor_of(adapter, tmp_path).run()
+    monkeypatch.undo()
+    report = ingestor_of(adapter, tmp_path, resume=True).run()
+    assert report.raised_behind == 1
+    assert report.error_behind == "OSError: the archive was cut"
+    assert report.items == 5 + last.startswith("stored")
+    assert len(report.failures) == last.startswith("failed")
+
+
+@pytest.mark.parametrize("last", LAST_ONES)
+@pytest.mark.parametrize("raises", [True, False])
+def test_wherever_a_run_was_killed_the_end_counts_once(
+    tmp_path, monkeypatch, last, raises
+):
+    adapter = LAST_ONES[last]
+    if not raises:
+        monkeypatch.setattr(type(adapter), "iter_data", _without_end(adapter))
+    with monkeypatch.context() as patch:
+        patch.setattr("gulpio2.ingest.task._TaskRun.stage", _interrupt_written)
+        with pytest.raises(KeyboardInterrupt):
+            ingestor_of(adapter, tmp_path / "killed").run()
+    (journal,) = (tmp_path / "killed").glob("chunk_0.journal.*")
+    _, ends = load_lines(journal.read_bytes())
+    for end in [0, *ends]:
+        folder = tmp_path / f"cut-at-{end}"
+        shutil.copytree(tmp_path / "killed", folder)
+        os.truncate(folder / journal.name, end)
+        report = ingestor_of(adapter, folder, resume=True).run()
+        assert report.raised_behind == raises, f"of {ends} cut at {end}"
+
+
+def _without_end(adapter):
+    iter_data = type(adapter).iter_data
+
+    def give(self, slice_element=None):
+        with contextlib.suppress(OSError):
+            yield from iter_data(self, slice_element)
+
+    return give
+
+
+def test_an_adapter_that_came_to_its_end_is_not_asked_for_it_again(
+    tmp_path, monkeypatch
+):
+    """As one would be that counts what it gives, and finds but one item."""
+    adapter = Archive(bad=[5])
+    with monkeypatch.context() as patch:
+        patch.setattr(Archive, "iter_data", _without_end(adapter))
+        patch.setattr("gulpio2.ingest.task._TaskRun.stage", _interrupt_written)
+        with pytest.raises(KeyboardInterrupt):
+            ingestor_of(adapter, tmp_path).run()
+    report = ingestor_of(adapter, tmp_path, resume=True).run()
+    assert (report.resumed, report.raised_behind) == (5, 0)
+
+
+def test_a_last_item_that_may_end_the_process_is_not_asked_for_its_end(
+    tmp_path, monkeypatch
+):
+    adapter = Archive(broken=5)
+    monkeypatch.setattr("gulpio2.ingest.task._TaskRun.stage", _interrupt_written)
+    with pytest.raises(KeyboardInterrupt):
+        GulpIngestor(adapter, tmp_path, 6, 1).run()
+    monkeypatch.undo()
+    (journal,) = tmp_path.glob("chunk_0.journal.*")
+    lines, ends = load_lines(journal.read_bytes())
+    (failed,) = (n for n, line in enumerate(lines) if "failed" in line)
+    os.truncate(journal, ends[failed])
+    monkeypatch.setattr(Archive, "iter_data", _interrupt)  # of no item
+    report = GulpIngestor(adapter, tmp_path, 6, 1, resume=True).run()
+    assert (report.items, len(report.failures), report.raised_behind) == (5, 1, 0)
+
+
 def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def _interrupt_written(run):
+    run._write_entries()
     raise KeyboardInterrupt

@@ -161,3 +161,41 @@ def test_a_torn_line_was_never_written(journal_file):
     assert record.open_part is not None
     assert (record.open_part.size, dict(record.open_part.meta_dict)) == (0, {})
     assert sound.startswith(journal_file.read_bytes())
+
+
+def test_the_last_item_and_what_was_raised_behind_it_are_written_at_once(journal_file):
+    store = open_store(journal_file.parent)
+    journal = TaskJournal(store, "chunk_0", 0, 100, resume=True)
+    before = journal_file.read_bytes()
+    journal.add_item(99, "item99", json.dumps(entry(99, 1)))
+    journal.note_raised(98, "ValueError: of an item")
+    journal.note_raised(100, "OSError: of the end")
+    journal.note_ended()
+    assert journal_file.read_bytes() == before
+    journal.write_items()
+    lines, _ = load_lines(journal_file.read_bytes())
+    assert [next(iter(line)) for line in lines[-2:]] == ["items", "raised_behind"]
+    journal.close()
+    record = resumed(journal_file)
+    assert (record.next_position, record.is_ended) == (100, True)
+    assert (record.raised_behind, record.error_behind) == (1, "OSError: of the end")
+
+
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [
+        ({"ended": 100}, (True, 0, None)),
+        ({"ended": 50}, (False, 0, None)),
+        ({"raised_behind": 50, "error": "of a first piece"}, (False, 0, None)),
+        ({"raised_behind": 100}, (True, 1, None)),
+        ({"raised_behind": 100, "error": "an error"}, (True, 1, "an error")),
+        ({"raised_behind": 100, "error": 7}, (False, 0, None)),
+        ({"ended": "never"}, (False, 0, None)),
+    ],
+    ids=str,
+)
+def test_what_was_behind_the_last_item_is_read(journal_file, line, known):
+    with journal_file.open("ab") as file:
+        file.write(dump_line(line))
+    record = resumed(journal_file)
+    assert (record.is_ended, record.raised_behind, record.error_behind) == known
