@@ -258,6 +258,15 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
         if is_foreign and not _logger.isEnabledFor(logging.DEBUG):
             # Most likely a mistake in an adapter, whose author looks for its line.
             note("gulp2: -vv shows the lines of code that raised")
+    if report.not_given and is_quiet():  # else a warning has told of them by name
+        items = count(report.not_given, "item")
+        note(f"gulp2: the adapter counts {items} that it did not give")
+    if report.raised_behind:
+        # A warning of it may be in the log of another machine, or of the run before.
+        slices = report.raised_behind
+        where = "its last item" if slices == 1 else f"the last item of {slices} slices"
+        what = report.error_behind or "an error"
+        note(f"gulp2: behind {where} the adapter raised {escape(what)}")
     is_bad = report.failures or report.not_given or report.raised_behind
     if is_bad and not settings.allow_failures:
         ctx.exit(1)

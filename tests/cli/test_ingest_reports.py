@@ -204,6 +204,64 @@ def test_an_adapter_that_gives_fewer_items_than_it_counts_is_no_success(
     gulp2(*words[:2], "again", "--allow-failures")
 
 
+@pytest.mark.parametrize("allowed", [(), ("--allow-failures",)], ids=["no", "allowed"])
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (
+            "if item['id'] != 'item1': yield item",
+            "gulp2: the adapter counts 1 item that it did not give\n",
+        ),
+        (
+            "yield item\n        raise OSError('cut\\x1b[2J')",
+            "gulp2: behind its last item the adapter raised OSError: cut\\x1b[2J\n",
+        ),
+    ],
+    ids=["not given", "raised behind"],
+)
+def test_why_the_status_is_1_is_told_where_nothing_but_errors_is(
+    gulp2, tmp_path, body, told, allowed
+):
+    (tmp_path / "lacking.py").write_text(
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Lacking(FrameAdapter):\n"
+        "    'Lacks something at the end.'\n"
+        "    def __init__(self): super().__init__(num_items=3)\n"
+        "    def iter_data(self, slice_element=None):\n"
+        "        for item in super().iter_data(slice_element):\n"
+        f"            {body}\n"
+    )
+    words = ["ingest", "lacking.py:Lacking", "out", "--num-workers", 1, "-q", *allowed]
+    assert gulp2(*words, status=int(not allowed)).output == told
+    # Else the warning of the items that are missing is enough.
+    again = gulp2(*words[:2], "again", *words[3:5], status=1).stderr
+    assert "gulp2: warning: the adapter" in again
+    assert "that it did not give" not in again
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_what_an_adapter_raised_behind_is_told_at_the_end(gulp2, tmp_path, num_workers):
+    (tmp_path / "cut.py").write_text(
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Cut(FrameAdapter):\n"
+        "    'Raises at the end of each slice.'\n"
+        "    def __init__(self): super().__init__(num_items=4)\n"
+        "    def iter_data(self, slice_element=None):\n"
+        "        yield from super().iter_data(slice_element)\n"
+        "        raise OSError(f'cut at {slice_element.stop}')\n"
+    )
+    words = ["ingest", "cut.py:Cut", "out", "--videos-per-chunk", 2]
+    result = gulp2(*words, "--num-workers", num_workers, "--json", status=1)
+    end = (
+        "gulp2: behind the last item of 2 slices the adapter raised OSError: cut at 2\n"
+    )
+    assert result.stderr.endswith(end)
+    report = json.loads(result.stdout)
+    assert (report["raised_behind"], report["error_behind"]) == (
+        *(2, "OSError: cut at 2"),
+    )
+
+
 @pytest.mark.parametrize("shard", [(), ("--shard", "2/2")])
 def test_skipping_repeated_ids_is_told_with_what_keeps_them(
     gulp2, tmp_path, make_video, shard
