@@ -1,8 +1,19 @@
-"""How reports put numbers into words."""
+"""How reports put numbers and errors into words."""
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+__all__ = ["cannot_be_read", "counted"]
+
+
+def cannot_be_read(cause: OSError) -> str:
+    """Say that the system refuses to read something, and why.
+
+    Examples
+    --------
+    >>> cannot_be_read(OSError(5, "Input/output error"))
+    'cannot be read: Input/output error'
+    """
+    return f"cannot be read: {cause.strerror or cause}"
 
 
 def counted(number: int, noun: str, plural: str = "", *, spec: str = "") -> str:

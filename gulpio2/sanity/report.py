@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.format.problems import Problem, Tally
-from gulpio2.format.wording import counted
+from gulpio2.format.wording import cannot_be_read, counted
 
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue, Progress
@@ -152,5 +152,4 @@ class Findings:
 
 def unreadable(name: str, cause: OSError, offset: int | None = None) -> Problem:
     """Make the problem of a file that the system refuses to read."""
-    text = f"cannot be read: {cause.strerror or cause}"
-    return Problem("unreadable-file", text, name, offset=offset)
+    return Problem("unreadable-file", cannot_be_read(cause), name, offset=offset)
