@@ -63,8 +63,9 @@ def repair(
     salvaged_CHUNK_OFFSET; their metadata says where they come from. What a damaged or
     missing map said is taken from index.arrow, where there is one. Frames that are not
     where their map says, since data files were changed or renamed, are found by their
-    checksums. Deleted items stay deleted. What is lost is listed. The exit status is 1
-    if anything is lost, or is under such an id.
+    checksums. Deleted items stay deleted. What is lost is listed; what could not be
+    read may be readable another time, so keep the source then. The exit status is 1 if
+    anything is lost, or is under such an id.
     """
     from gulpio2.cli.interrupts import saying_how_to_go_on
     from gulpio2.cli.progress import ProgressBar, data_bytes

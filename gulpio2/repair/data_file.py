@@ -10,6 +10,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import data_name
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.format.salvage import JpegFinder
+from gulpio2.repair.unread import why_unread, why_unread_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress
 
-__all__ = ["DataFile"]
+__all__ = ["DAMAGED", "DataFile"]
+
+DAMAGED = "damaged, or not in the file"
 
 # Bytes. No frame that is decoded is longer. A damaged map can speak of longer records:
 # their checksum is computed piece by piece, and those without one are taken for none.
@@ -44,6 +47,7 @@ class DataFile:
         self._budget = 0
         # The result of `_look_at` for each place: items may share frames.
         self._looked_at: dict[tuple[int, int, int | None], int | None] = {}
+        self._unread: dict[tuple[int, int, int | None], str] = {}
         self._untold = 0
 
     def open(self) -> None:
@@ -54,7 +58,7 @@ class DataFile:
         except FileNotFoundError:
             self.fault = "its data file is missing"
         except OSError as cause:
-            self.fault = f"cannot be read: {cause.strerror or cause}"
+            self.fault = why_unread(cause)
         if self.fault:
             self.size = 0
         self._untold = self.size
@@ -64,6 +68,7 @@ class DataFile:
         """Allow that every byte is read twice more, and forget what was found."""
         self._budget = 2 * self.size
         self._looked_at.clear()  # or the results of all files would be kept
+        self._unread.clear()
 
     def frame_at(self, loc: int, num_bytes: int, expected: int | None) -> int | None:
         """Give the checksum of a frame if it is what was stored, else None.
@@ -75,6 +80,10 @@ class DataFile:
         if place not in self._looked_at:
             self._looked_at[place] = self._look_at(*place)
         return self._looked_at[place]
+
+    def why_not(self, loc: int, num_bytes: int, expected: int | None) -> str:
+        """Say why a frame that was just looked at is not what was stored."""
+        return self._unread.get((loc, num_bytes, expected), DAMAGED)
 
     def tell(self, *, frames: int = 0, num_bytes: int = 0) -> None:
         """Tell the progress what was read, but no more bytes than the file has."""
@@ -95,12 +104,13 @@ class DataFile:
             if is_long:
                 crc32 = self._crc32_in_pieces(loc, num_bytes)
                 # Beginning and end are enough to tell whether it is a JPEG.
-                jpeg = self.store.read_at(self.name, loc, _LONGEST - 2)
-                jpeg += self.store.read_at(self.name, loc + num_bytes - 2, 2)
+                jpeg = self._read(loc, _LONGEST - 2)
+                jpeg += self._read(loc + num_bytes - 2, 2)
             else:
-                jpeg = self.store.read_at(self.name, loc, num_bytes)
+                jpeg = self._read(loc, num_bytes)
                 crc32 = crc32_of(jpeg)
-        except OSError:
+        except OSError as cause:
+            self._unread[loc, num_bytes, expected] = why_unread_there(cause)
             return None
         try:
             if expected is None:
@@ -115,15 +125,20 @@ class DataFile:
         crc32 = 0
         for start in range(0, num_bytes, _LONGEST):
             length = min(_LONGEST, num_bytes - start)
-            piece = self.store.read_at(self.name, loc + start, length)
-            crc32 = crc32_of(piece, crc32)
+            crc32 = crc32_of(self._read(loc + start, length), crc32)
         return crc32
 
     def is_zero(self, start: int, stop: int) -> bool:
-        """Tell whether all bytes of a span are zero, as far as the file has them."""
+        """Tell whether all bytes of a span are zero, as far as the file has them.
+
+        Of those that cannot be read nobody knows.
+        """
         for offset in range(start, min(stop, self.size), _LONGEST):
             length = min(_LONGEST, stop - offset, self.size - offset)
-            if self._window(offset, length).count(0) < length:
+            try:
+                if self._read(offset, length).count(0) < length:
+                    return False
+            except OSError:
                 return False
         return True
 
@@ -163,16 +178,19 @@ class DataFile:
             position = base + max(at, limit)
             base = stop if last else base + limit
 
+    def _read(self, offset: int, length: int) -> bytes:
+        return self.store.read_at(self.name, offset, length)
+
     def _window(self, base: int, length: int) -> bytes:
         """Read a part of the data file, with zeros for what cannot be read."""
         try:
-            return self.store.read_at(self.name, base, length)
+            return self._read(base, length)
         except OSError:
             pieces = []
             for offset in range(base, base + length, _PIECE):
                 size = min(_PIECE, base + length - offset)
                 try:
-                    pieces.append(self.store.read_at(self.name, offset, size))
+                    pieces.append(self._read(offset, size))
                 except OSError:
                     pieces.append(bytes(size))
             return b"".join(pieces)

@@ -34,6 +34,7 @@ from gulpio2.repair.doubles import miss_replaced, without_doubles
 from gulpio2.repair.files import take_over_files
 from gulpio2.repair.report import Loss, RepairReport, Salvaged
 from gulpio2.repair.survey import survey_chunks
+from gulpio2.repair.unread import why_unread
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.local import is_there, open_store, real_path
@@ -112,6 +113,9 @@ def repair_directory(
     taken from there, with ids and metadata. If the map has the size and time that the
     index knows it by, all of it is had back, which is noted. Else it may have changed
     since, and is a loss; what was appended later is of unknown owner.
+
+    What the system refuses to read is a loss that says why, and not that it is damaged:
+    it may be readable another time.
 
     What is left of other items gets an id ``salvaged_<chunk>_<offset>``, and where it
     comes from as metadata. So do frames that are found by their JPEG markers where the
@@ -275,11 +279,13 @@ def _miss_chunks(store: Store, numbers: list[int], report: RepairReport) -> None
 def _removals(store: Store, report: RepairReport) -> Removals | None:
     try:
         return read_removals(store)
-    except (MetaFileError, OSError) as cause:
-        why = getattr(cause, "strerror", None) or cause
-        reason = f"what was deleted can no longer be told: {why}"
-        report.lost.append(Loss(REMOVALS_NAME, reason))
-        return None
+    except MetaFileError as cause:
+        why = str(cause)
+    except OSError as cause:
+        why = why_unread(cause)
+    reason = f"what was deleted can no longer be told: {why}"
+    report.lost.append(Loss(REMOVALS_NAME, reason))
+    return None
 
 
 def _tell_apart(kept: list[Candidate], parts: list[Candidate]) -> None:

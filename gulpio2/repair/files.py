@@ -17,6 +17,7 @@ from gulpio2.format.manifest import (
 )
 from gulpio2.format.map_checks import check_failures_file, check_labels
 from gulpio2.repair.report import Loss
+from gulpio2.repair.unread import why_unread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,8 +37,10 @@ def take_over_files(store: Store, output: Store | None, report: RepairReport) ->
     except FileNotFoundError:
         if MANIFEST_NAME in store.names():
             report.lost.append(Loss(MANIFEST_NAME, "is a link to what is not there"))
-    except (MetaFileError, OSError) as cause:
+    except MetaFileError as cause:
         report.lost.append(Loss(MANIFEST_NAME, str(cause)))
+    except OSError as cause:
+        report.lost.append(Loss(MANIFEST_NAME, why_unread(cause)))
     checksums = {}
     for name in CHECKED_FILES:
         try:
@@ -47,7 +50,7 @@ def take_over_files(store: Store, output: Store | None, report: RepairReport) ->
                 report.lost.append(Loss(name, "is missing, and gulp.json tells of it"))
             continue
         except OSError as cause:
-            report.lost.append(Loss(name, str(cause)))
+            report.lost.append(Loss(name, why_unread(cause)))
             continue
         checksum = file_check(data)
         problems = (

@@ -16,9 +16,10 @@ from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
 from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import salvage_map
-from gulpio2.format.wording import counted
+from gulpio2.format.wording import cannot_be_read, counted
 from gulpio2.repair.entries import read_entry
 from gulpio2.repair.report import Loss
+from gulpio2.repair.unread import why_unread
 from gulpio2.storage.index.composing import state_in
 from gulpio2.storage.index.entries import IndexRecord, find_entry
 from gulpio2.storage.index.file import map_index
@@ -51,6 +52,8 @@ class MapReading:
     """Its bytes; None where there are none to be had."""
     is_json: bool = False
     """Whether it could be parsed as a whole."""
+    fault: str = ""
+    """Why the system refuses to read it; empty where it does not."""
     is_other: bool = False
     """Whether it is whole, and the index was made of another."""
 
@@ -96,7 +99,7 @@ def read_map(
     trusted = {id_ for id_, entry in reading.pairs if read_entry(id_, entry)[1]}
     is_whole = reading.sound and len(trusted) == len(reading.pairs)
     if told.is_current and not is_whole:
-        why = "damaged" if reading.is_json else reading.lost[0].reason
+        why = "damaged" if reading.is_json else reading.fault or reading.lost[0].reason
         text = f"{meta_name(file.number)}: {why}. {INDEX_NAME} has all of it"
         return MapReading(told.pairs, sound=True, notes=[text])
     if reading.is_json:  # it was changed since, perhaps on purpose
@@ -131,8 +134,8 @@ def _as_it_is(store: Store, number: int) -> MapReading:
     except FileNotFoundError:
         return MapReading(lost=[no_map(number)])
     except OSError as cause:
-        text = f"cannot be read: {cause.strerror or cause}"
-        return MapReading(lost=[Loss(name, text)])
+        lost = [Loss(name, why_unread(cause))]
+        return MapReading(lost=lost, fault=cannot_be_read(cause))
     try:
         pairs = load_pairs(data)
     except (ValueError, RecursionError) as cause:
@@ -211,7 +214,10 @@ class IndexedMaps:
             return map_index(self.store.path(INDEX_NAME))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as cause:
+        except OSError as cause:
+            self.fault = f"{INDEX_NAME}: {why_unread(cause)}"
+            return None
+        except ValueError as cause:
             self.fault = f"{INDEX_NAME}: cannot be used: {cause}"
             return None
 

@@ -19,7 +19,7 @@ from gulpio2.repair.candidates import (
     FramesOfFile,
     can_be_stored,
 )
-from gulpio2.repair.data_file import DataFile
+from gulpio2.repair.data_file import DAMAGED, DataFile
 from gulpio2.repair.entries import deleted_frames, read_entry
 from gulpio2.repair.maps import IndexedMaps, left_out, no_map, read_map
 from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
@@ -86,6 +86,8 @@ class _Item:
     frames: Sequence[Frame | None] = ()
     missing: dict[int, tuple[int, int | None]] = field(default_factory=dict)
     """Length and checksum of the frames that are not in their places, by index."""
+    faults: dict[int, str] = field(default_factory=dict)
+    """Why each of these is not."""
     unverified: int = 0
     """Frames without a stored checksum."""
 
@@ -191,6 +193,7 @@ class _ChunkSurveyor:
             if crc32 is None or (not trusted and expected is None):
                 frames.append(None)
                 item.missing[index] = num_bytes, expected
+                item.faults[index] = self.file.why_not(loc, num_bytes, expected)
             else:
                 pts = times[index] if times else None
                 frames.append(Frame(self.number, loc, num_bytes, crc32, pts))
@@ -313,7 +316,9 @@ class _ChunkSurveyor:
                 if at is not None and crc32 is not None:
                     pts = times[index] if times else None
                     frame = Frame(*at, num_bytes, crc32, pts)
-                    elsewhere[at[0]] = elsewhere.get(at[0], 0) + 1
+                    # Or it is in its place, and could be read this time.
+                    if at[0] != self.number or item.faults[index] == DAMAGED:
+                        elsewhere[at[0]] = elsewhere.get(at[0], 0) + 1
             if frame is not None:
                 frames.append(frame)
                 indices.append(index)
@@ -323,9 +328,11 @@ class _ChunkSurveyor:
             self._lose(self.file.fault, item=item.id)
             return None
         if item.trusted and not is_all:
-            text = self.file.fault or "damaged, or not in the file"
-            bad = sorted({*range(len(item.frames))} - {*indices})
-            self._lose(text, item=item.id, frames=tuple(bad))
+            bad = dict[str, list[int]]()
+            for index in sorted({*range(len(item.frames))} - {*indices}):
+                bad.setdefault(self.file.fault or item.faults[index], []).append(index)
+            for text, lost in bad.items():
+                self._lose(text, item=item.id, frames=tuple(lost))
         whole = Candidate(
             self.number, item.id, kept, item.metas, item.extras, item.unverified
         )
