@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+import random
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gulpio2 import GulpIngestor
+from gulpio2 import GulpChunk, GulpIngestor
+from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import StorageError
+from gulpio2.format.gmeta import dump_gmeta, load_gmeta
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import RepairReport, repair_directory
+from gulpio2.repair.data_file import DataFile
+from gulpio2.repair.unread import UnreadBytes
 from gulpio2.sanity import check_directory
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
-from gulpio2.testing import FrameAdapter, make_gulp_directory
+from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
+from gulpio2.types import no_progress
 from tests.chunks import items_of
 
 if TYPE_CHECKING:
@@ -130,8 +138,207 @@ def test_a_frame_that_can_be_read_the_second_time_is_in_its_place(tmp_path):
     assert items_of(tmp_path / "out") == items_of(source)
 
 
+# --- where the map is lost ------------------------------------------------------------
+
+
 def lose_map(folder: Path, number: int = 0) -> None:
     (folder / f"meta_{number}.gmeta").unlink()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [(10240, 10752)],
+        [(0, 512)],
+        [(10240, 10241), (51200, 55296), (56000, 56001)],
+        [(70_000, 10**9)],
+    ],
+    ids=["sector", "first", "several", "end"],
+)
+def test_a_bad_sector_costs_the_frames_that_touch_it(tmp_path, bad):
+    source = make(
+        tmp_path / "in", num_items=40, items_per_chunk=40, height=64, width=64
+    )
+    frames = frames_of(source)
+    size = (source / "data_0.gulp").stat().st_size
+    lose_map(source)
+    with pytest.MonkeyPatch.context() as patch:
+        refusing(patch, "data_0.gulp", *bad)
+        report = repair_directory(source, tmp_path / "out")
+    sectors = [(a - a % 512, min(size, b + -b % 512)) for a, b in bad]
+    whole = [
+        jpeg
+        for start, stop, jpeg in frames
+        if not any(start < b and a < stop for a, b in sectors)
+    ]
+    assert jpegs_in(tmp_path / "out") == sorted(whole)
+    lost = [loss for loss in report.lost if loss.file == "data_0.gulp"]
+    unread = [loss for loss in lost if loss.reason == f"{NO_READ}. {KEEP}"]
+    assert [(loss.start, loss.stop) for loss in unread] == sectors
+    others = {loss.reason for loss in lost} - {f"{NO_READ}. {KEEP}"}
+    assert others <= {"no frame was found"}
+    # No byte is told of twice.
+    spans = sorted((loss.start or 0, loss.stop or 0) for loss in lost)
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))
+
+
+def test_where_all_can_be_read_nothing_is_read_for_the_errors_that_did_not_come(
+    tmp_path, monkeypatch
+):
+    source = make(tmp_path / "in", num_items=2)
+    lose_map(source)
+    asked = refusing(monkeypatch, "data_0.gulp")
+    repair_directory(source, tmp_path / "out", dry_run=True)
+    size = (source / "data_0.gulp").stat().st_size
+    assert asked == [(0, 0), (0, size)]
+
+
+def test_unreadable_bytes_of_deleted_items_are_no_loss(tmp_path, monkeypatch):
+    source = make(tmp_path / "in", num_items=4, items_per_chunk=4)
+    frames = frames_of(source)
+    delete_items(source, ["item1"])
+    compact_directory(source)
+    gone = frames[3][0], frames[5][1]
+    refusing(monkeypatch, "data_0.gulp", (gone[0], gone[0] + 8), frames[0][:2])
+    report = repair_directory(source, tmp_path / "out")
+    assert [(loss.item, loss.frames) for loss in report.lost] == [("item0", (0,))]
+    file = DataFile(LocalStore(source), 0, no_progress)
+    file.open()
+    assert not file.is_zero(*gone), "nobody knows"
+    assert file.is_zero(gone[0] + 8, gone[1])
+
+
+def cut_map(folder: Path, number: int = 0) -> None:
+    """Cut a map within its last entry."""
+    path = folder / f"meta_{number}.gmeta"
+    path.write_bytes(path.read_bytes()[:-60])
+
+
+def forget_first(folder: Path) -> None:
+    """Take the first item out of a map, and have frames be looked for everywhere."""
+    path = folder / "meta_0.gmeta"
+    entries = load_gmeta(path.read_bytes(), where="")
+    del entries["item0"]
+    path.write_bytes(dump_gmeta(entries))
+    data = bytearray((folder / "data_1.gulp").read_bytes())
+    data[300] ^= 1
+    (folder / "data_1.gulp").write_bytes(data)
+
+
+def forget_what_was_deleted(folder: Path) -> None:
+    lose_map(folder)
+    (folder / "deleted.json").write_bytes(b"{")
+
+
+@pytest.mark.parametrize(
+    ("harm", "first", "last"),
+    [
+        (cut_map, -1, -1),  # a part of the item that has lost its entry
+        (cut_map, -4, -1),  # that as a whole, and the last frame before it
+        (forget_first, 0, 0),
+        (forget_what_was_deleted, 4, 4),
+    ],
+    ids=["cut map", "cut map, more", "other map", "nothing known"],
+)
+def test_unreadable_bytes_of_unknown_owner_are_told(
+    tmp_path, monkeypatch, harm, first, last
+):
+    source = make(tmp_path / "in", num_items=8, items_per_chunk=4)
+    frames = frames_of(source)
+    harm(source)
+    start, stop = frames[first][0], frames[last][1]
+    refusing(monkeypatch, "data_0.gulp", (start, stop))
+    lost = repair_directory(source, tmp_path / "out").lost
+    told = [loss for loss in lost if loss.reason == f"{NO_READ}. {KEEP}"]
+    assert told[-1].file == "data_0.gulp"
+    assert (told[-1].start or 0) < stop <= (told[-1].stop or 0)
+
+
+def test_a_frame_with_an_unreadable_part_is_not_taken_though_it_can_be_decoded(
+    tmp_path, monkeypatch
+):
+    image = make_frames(1)[0]
+    jpeg = encode_frame(image, EncoderSettings())
+    comment = b"\xff\xfe" + (2 + 5000).to_bytes(2, "big") + b"c" * 5000
+    (tmp_path / "in").mkdir()
+    chunk = GulpChunk(tmp_path / "in/data_0.gulp", tmp_path / "in/meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("a", {}, [jpeg[:2] + comment + jpeg[2:], jpeg])
+    lose_map(tmp_path / "in")
+    refusing(monkeypatch, "data_0.gulp", (1024, 1025))
+    repair_directory(tmp_path / "in", tmp_path / "out")
+    assert jpegs_in(tmp_path / "out") == [jpeg]
+
+
+# --- narrowing down -------------------------------------------------------------------
+
+
+def reader(
+    size: int, is_bad: Callable[[int], bool]
+) -> tuple[UnreadBytes, list[int], bytes]:
+    """Give what reads a file with bad sectors, the reads it makes, and the bytes."""
+    data = random.Random(size).randbytes(4096) * (-(-size // 4096))
+    asked: list[int] = []
+
+    def read(offset: int, length: int) -> bytes:
+        asked.append(offset)
+        if any(map(is_bad, range(offset // 512, -(-(offset + length) // 512)))):
+            raise OSError(errno.EIO, "Input/output error")
+        return data[offset : offset + length]
+
+    return UnreadBytes(read), asked, data[:size]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_not_called_unreadable_is_right(seed):
+    rng = random.Random(seed)
+    size = rng.randrange(1, 200_000)
+    bad = set[int]()
+    for _ in range(rng.randrange(5)):
+        first = rng.randrange(size // 512 + 1)
+        bad |= {*range(first, first + rng.choice([1, 1, 2, 8, 60]))}
+    unread, _, data = reader(size, bad.__contains__)
+    window = rng.randrange(2, size + 2)
+    base = 0
+    while base < size:  # overlapping by half, as a search does
+        stop = min(size, base + window)
+        found = bytearray(unread.read(base, stop))
+        for span in unread.between(base, stop):
+            part = slice(span.start - base, span.stop - base)
+            assert not any(found[part])
+            found[part] = data[span.start : span.stop]
+        assert found == data[base:stop]
+        base += -(-window // 2)
+    called = {at // 512 for span in unread.spans for at in range(span.start, span.stop)}
+    assert called >= {sector for sector in bad if sector * 512 < size}
+    # A good sector may be passed over behind a long run of bad ones alone.
+    if len(bad) <= 16:
+        assert called <= bad
+    ends = [at for span in unread.spans for at in span[:2]]
+    assert ends == sorted(ends)
+
+
+def test_where_nothing_can_be_read_few_reads_tell_so():
+    size, window = 1 << 28, 1 << 20
+    asked = []
+
+    def read(offset: int, length: int) -> bytes:
+        asked.append((offset, length))
+        raise OSError(errno.EIO, "Input/output error")
+
+    unread = UnreadBytes(read)
+    for base in range(0, size, window // 2):
+        assert unread.read(base, min(size, base + window)).count(0) > 0
+    assert [span[:2] for span in unread.spans] == [(0, size)]
+    assert len(asked) < 3 * size // (window // 2), "of half a million sectors"
+
+
+def test_sectors_are_counted_together_where_very_many_are_bad(monkeypatch):
+    monkeypatch.setattr("gulpio2.repair.unread._MOST_FAILURES", 64)
+    size = 1 << 22
+    unread, asked, _ = reader(size, lambda sector: sector % 2 == 0)
+    unread.read(0, size)
+    assert len(asked) < 64 * 20, "of 8192 sectors"
 
 
 # --- whatever it is that cannot be read -----------------------------------------------
@@ -139,6 +346,12 @@ def lose_map(folder: Path, number: int = 0) -> None:
 
 def refuse_frame(source: Path, patch: pytest.MonkeyPatch) -> None:
     at = frames_of(source)[1][0]
+    refusing(patch, "data_0.gulp", (at, at + 1))
+
+
+def refuse_window(source: Path, patch: pytest.MonkeyPatch) -> None:
+    at = frames_of(source)[1][0]
+    lose_map(source)
     refusing(patch, "data_0.gulp", (at, at + 1))
 
 
@@ -159,6 +372,7 @@ def refuse_index(source: Path, patch: pytest.MonkeyPatch) -> None:
 UNREAD: dict[str, tuple[Any, str, int, int]] = {
     # What is refused, the file told of, whole items, and frames in all.
     "frame": (refuse_frame, "data_0.gulp", 3, 11),
+    "window": (refuse_window, "data_0.gulp", 2, -1),
     "data file": (refuse_file("data_0.gulp"), "data_0.gulp", 2, 6),
     "map": (refuse_file("meta_0.gmeta"), "meta_0.gmeta", 2, 12),
     "manifest": (refuse_file("gulp.json"), "gulp.json", 4, 12),

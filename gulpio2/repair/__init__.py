@@ -6,7 +6,7 @@
 * `maps`: what a map says, or the index of one that is lost or damaged.
 * `entries`: how far an entry of a map can be trusted.
 * `data_file`: looks at a place of a data file, and searches it for frames.
-* `unread`: why something cannot be read, and whether it may be another time.
+* `unread`: what of it cannot be read, to the sector, and why.
 * `moved`: frames that are not where the map says, found by their checksums.
 * `unclaimed`: the bytes between the records that are known, and what is there.
 * `doubles`: items that are there twice, and chunks in whose place a copy is.

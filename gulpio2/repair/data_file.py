@@ -10,7 +10,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import data_name
 from gulpio2.format.records import ALIGNMENT
 from gulpio2.format.salvage import JpegFinder
-from gulpio2.repair.unread import why_unread, why_unread_there
+from gulpio2.repair.unread import UnreadBytes, why_unread, why_unread_there
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +27,6 @@ DAMAGED = "damaged, or not in the file"
 _LONGEST = 64 * 1024 * 1024
 # Bytes of a data file that are searched at once; a frame of up to half of it is found.
 _WINDOW = 64 * 1024 * 1024
-# Bytes that are read at once of a window that cannot be read as a whole.
-_PIECE = 64 * 1024
 
 
 class DataFile:
@@ -48,6 +46,8 @@ class DataFile:
         # The result of `_look_at` for each place: items may share frames.
         self._looked_at: dict[tuple[int, int, int | None], int | None] = {}
         self._unread: dict[tuple[int, int, int | None], str] = {}
+        self.unread = UnreadBytes(self._read)
+        """What could not be read of what was searched."""
         self._untold = 0
 
     def open(self) -> None:
@@ -152,6 +152,9 @@ class DataFile:
     ) -> None:
         """Find JPEGs by their markers, in windows that overlap by half.
 
+        One of which a part cannot be read is none: the decoder may take what is there
+        in its place.
+
         Parameters
         ----------
         start, stop : int
@@ -167,12 +170,14 @@ class DataFile:
         while base < stop:
             length = min(_WINDOW, stop - base)
             last = base + length == stop
-            finder = JpegFinder(self._window(base, length), alignment)
+            window = self.unread.read(base, base + length)
+            finder = JpegFinder(window, alignment)
             limit = length if last else length // 2
             at = position - base
             while at < limit and (found := finder.find(at, limit)) is not None:
                 jpeg = finder.data[found.start : found.stop]
-                is_one = take(base + found.start, jpeg)
+                is_torn = self.unread.between(base + found.start, base + found.stop)
+                is_one = not is_torn and take(base + found.start, jpeg)
                 at = found.stop if is_one else found.start + 1
             self.tell(num_bytes=limit)
             position = base + max(at, limit)
@@ -180,17 +185,3 @@ class DataFile:
 
     def _read(self, offset: int, length: int) -> bytes:
         return self.store.read_at(self.name, offset, length)
-
-    def _window(self, base: int, length: int) -> bytes:
-        """Read a part of the data file, with zeros for what cannot be read."""
-        try:
-            return self._read(base, length)
-        except OSError:
-            pieces = []
-            for offset in range(base, base + length, _PIECE):
-                size = min(_PIECE, base + length - offset)
-                try:
-                    pieces.append(self._read(offset, size))
-                except OSError:
-                    pieces.append(bytes(size))
-            return b"".join(pieces)

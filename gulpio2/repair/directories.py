@@ -115,7 +115,9 @@ def repair_directory(
     since, and is a loss; what was appended later is of unknown owner.
 
     What the system refuses to read is a loss that says why, and not that it is damaged:
-    it may be readable another time.
+    it may be readable another time. Where frames are searched for by their markers,
+    all are found that do not touch what is unreadable, which is narrowed down to
+    sectors and is a loss of its own.
 
     What is left of other items gets an id ``salvaged_<chunk>_<offset>``, and where it
     comes from as metadata. So do frames that are found by their JPEG markers where the

@@ -9,7 +9,7 @@ from gulpio2.errors import CorruptFrameError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EntryExtras
 from gulpio2.format.records import ALIGNMENT
-from gulpio2.format.salvage import placeholder_id
+from gulpio2.format.salvage import gaps_between, placeholder_id
 from gulpio2.format.wording import counted
 from gulpio2.repair.candidates import Candidate, Frame, origin
 from gulpio2.repair.report import Loss
@@ -166,11 +166,14 @@ class Unclaimed:
                 self._note(region, _NOT_COMMITTED)
             else:
                 self._lose(_LEFT_OUT, region.start, region.stop)
+                self._lose_unread(region)
 
     def leave_behind(self, regions: Iterable[Region], *, is_whole: bool) -> None:
         """Note of all regions that they were left behind, perhaps as deleted items."""
         for region in regions:
             self._note(region, _NOT_COMMITTED if is_whole else _MAY_BE_DELETED)
+            if not is_whole:
+                self._lose_unread(region)
 
     def sort_out(self, regions: Iterable[Region], *, may_be_deleted: bool) -> None:
         """Make items of the frames in the regions, and report what is lost.
@@ -189,7 +192,10 @@ class Unclaimed:
                 position += 1
                 if region.start <= frame.loc <= region.stop - frame.num_bytes:
                     frames.append((frame, shape))
-            if region.explains([frame for frame, _ in frames]):
+            is_explained = region.explains([frame for frame, _ in frames])
+            if is_explained or not region.is_end:
+                self._lose_unread(region)
+            if is_explained:
                 continue  # the missing frames are reported with their item
             if region.is_end:
                 if region.stop - region.start >= ALIGNMENT:
@@ -239,8 +245,19 @@ class Unclaimed:
         )
 
     def _lose_bytes(self, region: Region, start: int, stop: int) -> None:
-        if not region.missing:  # or they are reported with their item
-            self._lose("no frame was found", start, stop)
+        if region.missing:  # they are reported with their item
+            return
+        unread = [span[:2] for span in self.file.unread.between(start, stop)]
+        for first, last in gaps_between([(0, start), *unread], stop):
+            if last - first >= ALIGNMENT:
+                self._lose("no frame was found", first, last)
+
+    def _lose_unread(self, region: Region) -> None:
+        """Report what could not be read, but for records reported with their item."""
+        known = [place[:2] for place in region.missing]
+        for span in self.file.unread.between(region.start, region.stop):
+            for start, stop in gaps_between([(0, span.start), *known], span.stop):
+                self._lose(span.reason, start, stop)
 
     def _lose(self, reason: str, start: int, stop: int) -> None:
         loss = Loss(self.file.name, reason, start=start, stop=stop)
