@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import resource
 import shutil
@@ -153,12 +154,13 @@ def test_writes_that_signals_interrupt_lose_and_repeat_nothing(tmp_path):
     assert writer.tell() == len(data)
 
 
-def strace_command(tmp_path, calls, error, when):
+def strace_command(tmp_path, calls, error, when, *more):
     """Make a command line that has system calls fail, or skip where that cannot be."""
     if (strace := shutil.which("strace")) is None:
         pytest.skip("strace is not installed")
     command = [
-        *(strace, "-f", "-qq", "-o", str(tmp_path / "trace"), "-e", f"trace={calls}"),
+        *(strace, "-f", "-qq", "-o", str(tmp_path / "trace"), *more),
+        *("-e", f"trace={calls}"),
         *("-e", f"inject={calls}:error={error}:when={when}", sys.executable, "-c"),
     ]
     if subprocess.run([*command, ""], check=False, capture_output=True).returncode:
@@ -192,6 +194,49 @@ def test_system_calls_that_are_interrupted_are_repeated(tmp_path, when, workers)
     assert done.returncode == 0, done.stderr
     assert content(tmp_path / "cut") == content(tmp_path / "whole")
     assert (tmp_path / "trace").read_text().count("(INJECTED)") > 15
+
+
+REPAIR = """
+import json, sys
+from gulpio2.repair import repair_directory
+print(json.dumps(repair_directory(*sys.argv[1:]).to_json()))
+"""
+
+
+@pytest.mark.parametrize("has_map", [True, False], ids=["", "map lost"])
+@pytest.mark.parametrize("for_good", [False, True], ids=["once", "for good"])
+def test_a_repair_tells_what_a_disk_refuses_and_salvages_all_else(
+    tmp_path, for_good, has_map
+):
+    source, target = tmp_path / "in", tmp_path / "out"
+    ingest(source)
+    if not has_map:
+        (source / "meta_0.gmeta").unlink()
+    before = content(source)
+    # The first read is of no bytes: it shows that the file can be opened.
+    when = "2+1" if for_good else "2+1000"
+    path = ("-P", str(source / "data_0.gulp"))
+    command = strace_command(tmp_path, "pread64", "EIO", when, *path)
+    done = subprocess.run(
+        [*command, REPAIR, str(source), str(target)],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    assert "(INJECTED)" in (tmp_path / "trace").read_text()
+    assert content(source) == before
+    report = json.loads(done.stdout)
+    unread = [loss for loss in report["lost"] if loss["file"] == "data_0.gulp"]
+    assert {loss["reason"] for loss in unread} <= {
+        "cannot be read: Input/output error. The error may pass: keep the source, and "
+        "repair it again later"
+    }
+    assert bool(unread) == for_good
+    assert report["frames"] == (4 if for_good else 8)
+    assert report["ok"] == (has_map and not for_good)
+    assert_what_is_there_is_right(target, source, but="salvaged_")
 
 
 def environment():
@@ -294,10 +339,11 @@ def gulp2(folder, *arguments, adapter_folder):
     )
 
 
-def assert_what_is_there_is_right(folder, whole):
+def assert_what_is_there_is_right(folder, whole, *, but="no id"):
     with GulpDirectory(folder) as directory, GulpDirectory(whole) as right:
         for id_ in directory.chunk_lookup:
-            assert directory.read_jpegs(id_) == right.read_jpegs(id_)
+            if not id_.startswith(but):
+                assert directory.read_jpegs(id_) == right.read_jpegs(id_)
         return len(directory)
 
 
@@ -418,3 +464,32 @@ def test_a_dry_run_names_a_file_system_that_is_mounted_for_reading(tmp_path):
         assert "Read-only file system. It is mounted for reading only" in (
             done.stdout + done.stderr
         )
+
+
+def test_a_repair_of_a_disk_that_is_gone_says_so_and_loses_nothing(tmp_path):
+    if (mkfs := shutil.which("mkfs.ext4", path="/usr/sbin:/sbin:/usr/bin")) is None:
+        pytest.skip("there is no mkfs.ext4")
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    with image.open("wb") as file:
+        file.truncate(16_000_000)
+    subprocess.run([mkfs, "-q", str(image)], check=True)
+    words = [sys.executable, "-m", "gulpio2", "repair", disk / "in", tmp_path / "out"]
+    for is_gone in (True, False):
+        with mounted(disk, "-o", "loop", str(image)):
+            if is_gone:
+                ingest(disk / "in")
+                subprocess.run(["sync"], check=True)
+                shut_down(disk)
+            done = subprocess.run(
+                words, env=environment(), capture_output=True, text=True, check=False
+            )
+            assert (done.returncode, done.stderr) == (int(is_gone), "")
+            if is_gone:
+                *lost, end = done.stdout.splitlines()
+                assert "; 8 losses" in end
+                for line in lost:
+                    assert "Input/output error" in line
+                    assert "keep the source, and repair it again later" in line
+            else:
+                assert content(tmp_path / "out") == content(disk / "in")
+        disk.rmdir()
