@@ -272,6 +272,47 @@ def test_items_that_an_older_map_has_lost_are_named_by_the_index(tmp_path):
     assert check_directory(tmp_path, deep=True).ok
 
 
+def _refuse(path: Path, patch: pytest.MonkeyPatch) -> None:
+    path.write_bytes(path.read_bytes().replace(b"item0", b"other"))
+    read = LocalStore.read
+
+    def refuse(self: LocalStore, name: str) -> bytes:
+        if name == path.name:
+            raise StorageError(5, "Input/output error")
+        return read(self, name)
+
+    patch.setattr(LocalStore, "read", refuse)
+
+
+@pytest.mark.parametrize(
+    ("harm", "code"),
+    [
+        (lambda path, _: path.write_bytes(path.read_bytes()[:-60]), "map-not-json"),
+        (lambda path, _: path.write_bytes(b"[" * 100_000), "map-not-json"),
+        (_refuse, "unreadable-file"),
+    ],
+    ids=["cut", "nested", "refused"],
+)
+def test_a_map_that_is_no_more_to_be_read_keeps_no_other_from_the_index(
+    tmp_path, monkeypatch, harm, code
+):
+    make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3).close()
+    path = tmp_path / "meta_1.gmeta"
+    older = path.read_bytes()
+    chunk = GulpChunk(tmp_path / "data_1.gulp", path)
+    with chunk.open("ab"):
+        chunk.append("new", {}, make_frames(2, seed=90))
+    build_index(tmp_path)
+    path.write_bytes(older)
+    harm(tmp_path / "meta_0.gmeta", monkeypatch)
+    report = check_directory(tmp_path, deep=True)
+    found = {(problem.code, problem.file) for problem in report.problems}
+    assert (code, "meta_0.gmeta") in found
+    assert ("lost-item", "meta_1.gmeta") in found
+    assert "bad-index" not in {problem.code for problem in report.problems}
+    assert "stale-index" in {note.code for note in report.notes}
+
+
 def test_items_that_are_elsewhere_now_are_not_lost(tmp_path):
     make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
     build_index(tmp_path)
@@ -371,6 +412,26 @@ def test_a_disk_that_fails_is_a_finding_with_its_place(folder, monkeypatch, deep
     assert str(problem) == (
         "data_0.gulp, byte 0: cannot be read: Input/output error [unreadable-file]"
     )
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_deleted_frames_that_cannot_be_read_are_not_taken_for_erased(
+    folder, monkeypatch, deep
+):
+    with GulpDirectory(folder) as directory:
+        id_ = next(iter(directory.chunk_lookup))
+        loc = directory.item(id_).entry["frame_info"][0][0]
+    delete_items(folder, [id_])
+    read_at = LocalStore.read_at
+
+    def fail(self: LocalStore, name: str, offset: int, length: int) -> bytes:
+        if name == "data_0.gulp" and offset <= loc < offset + length:
+            raise StorageError(5, "Input/output error")
+        return read_at(self, name, offset, length)
+
+    monkeypatch.setattr(LocalStore, "read_at", fail)
+    (problem,) = check_directory(folder, deep=deep).problems
+    assert (problem.code, problem.file) == ("unreadable-file", "data_0.gulp")
 
 
 def test_no_file_stays_open(folder):

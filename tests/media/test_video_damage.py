@@ -15,6 +15,7 @@ from av.stream import Disposition
 from PIL import Image
 
 from gulpio2.errors import SourceReadError
+from gulpio2.media.streams import choose_stream
 from gulpio2.media.video import VideoFrames
 from tests.written_once import written_once
 
@@ -324,6 +325,22 @@ def test_frames_above_the_limit_are_called_that_whatever_the_codec(
     message = f"64x48 pixels, above the limit of {limit}. Raise max_pixels"
     with pytest.raises(SourceReadError, match=message):
         read(path, max_pixels=limit)
+
+
+def test_a_video_that_is_removed_while_it_is_opened_is_refused_as_others_are(
+    tmp_path, write_video, pictures, monkeypatch
+):
+    """Where the decoder has left no size, the file is opened once more for it."""
+    path = tmp_path / CONTAINERS["avi"][1]
+    write_whole(path, "avi", write_video, pictures)
+
+    def remove(*arguments):
+        path.unlink()
+        return choose_stream(*arguments)
+
+    monkeypatch.setattr("gulpio2.media.decode.choose_stream", remove)
+    with pytest.raises(SourceReadError, match="cannot be read at frame 0"):
+        read(path, max_pixels=64 * 48 - 1)
 
 
 def test_a_header_cannot_make_it_set_aside_gigabytes(tmp_path):

@@ -887,6 +887,16 @@ def test_a_chunk_without_items_has_no_entry_to_be_compared(
     assert caplog.text == ""
 
 
+def test_an_index_that_is_removed_once_it_is_open_goes_on_being_used(
+    folder, monkeypatch
+):
+    build_index(folder)
+    monkeypatch.setattr(texts, "_MOST_BYTES", 0)  # then its own time is asked for
+    directory = indexed(folder)
+    (folder / "index.arrow").unlink()
+    assert directory.query("num_frames >= 0").ids == [*plain(folder).chunk_lookup]
+
+
 @pytest.mark.parametrize("how", ["renamed", "in place", "by a link"])
 def test_an_edit_of_one_of_many_entries_is_seen_although_the_time_was_set_back(
     tmp_path, monkeypatch, caplog, how
