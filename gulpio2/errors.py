@@ -38,7 +38,6 @@
       MissingDependencyError (ImportError)  an optional package is not installed
         FfmpegNotFoundError            the ffmpeg program is not installed
     GulpWarning (UserWarning)          a caller's mistake that was survived
-    GulpDeprecationWarning (DeprecationWarning)  will go in a later release
 
 A message says what happened, where, and what to do next. Where GulpIO2 0.0.4 let
 a built-in exception through, the class here derives from it as well; the few that do
@@ -58,7 +57,6 @@ __all__ = [
     "FormatError",
     "FrameIndexError",
     "FrameTimeError",
-    "GulpDeprecationWarning",
     "GulpError",
     "GulpLookupError",
     "GulpWarning",
@@ -317,10 +315,6 @@ class FfmpegNotFoundError(MissingDependencyError):
 
 class GulpWarning(UserWarning):
     """A caller's mistake that was survived."""
-
-
-class GulpDeprecationWarning(DeprecationWarning):
-    """Something that will be gone in a later release."""
 
 
 def unreadable(cause: Exception, message: str) -> SourceReadError:
