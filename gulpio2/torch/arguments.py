@@ -6,7 +6,7 @@ import operator
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import with_article
+from gulpio2.errors import GulpWarning, with_article
 from gulpio2.format.wording import counted
 from gulpio2.order import PlainOrder, derive_seed
 from gulpio2.torch.base import BaseDataset
@@ -255,6 +255,7 @@ def warn_of_lost_places(dataset: Any) -> None:
             "inside, without their places in the run: a resumed run has the same "
             "samples, but other random frames and transforms. Take get_subset, or the "
             "wrappers of gulpio2.torch",
+            GulpWarning,
             stacklevel=3,
         )
 

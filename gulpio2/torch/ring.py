@@ -11,6 +11,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.codecs.output import empty_frames, lead_of
+from gulpio2.errors import GulpWarning
 from gulpio2.memory import SharedBytes
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def make_slots(
         warnings.warn(
             "pin_memory=True needs a CUDA device, and there is none: batches are in "
             "ordinary memory",
+            GulpWarning,
             stacklevel=2,
         )
         pinned = False

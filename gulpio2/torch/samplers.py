@@ -16,6 +16,7 @@ import numpy as np
 
 from gulpio2._optional import require
 from gulpio2.arguments import whole_number
+from gulpio2.errors import GulpWarning
 from gulpio2.order import Order, OrderCursor, PlainOrder
 from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.arguments import (
@@ -240,6 +241,7 @@ class ResumableSampler(Resumable):
             warnings.warn(
                 "the sampler gives the same samples again: its place in the run moves "
                 "by track() alone, as in `for batch in sampler.track(loader)`",
+                GulpWarning,
                 stacklevel=3,
             )
         for index in places_of(self.cursor, used_here=False):

@@ -13,7 +13,12 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
-from gulpio2.errors import EmptySampleError, FormatError, FrameIndexError
+from gulpio2.errors import (
+    EmptySampleError,
+    FormatError,
+    FrameIndexError,
+    GulpWarning,
+)
 from gulpio2.order import PlainOrder, RepeatedOrder
 from gulpio2.sampling import (
     ClipIndices,
@@ -505,7 +510,7 @@ def test_without_a_device_memory_is_not_pinned_and_a_warning_says_so(
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     dataset = GulpClipDataset(make_directory(counts=(8,) * 4), window)
     wanted = [batch.clips.clone() for batch in GulpLoader(dataset, batch_size=2)]
-    with pytest.warns(UserWarning, match="pin_memory=True needs a CUDA device"):
+    with pytest.warns(GulpWarning, match="pin_memory=True needs a CUDA device"):
         found = [
             batch.clips.clone()
             for batch in GulpLoader(dataset, batch_size=2, pin_memory=True)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from gulpio2.errors import GulpWarning
 from gulpio2.order import (
     MixedOrder,
     Order,
@@ -699,7 +700,7 @@ def test_giving_the_same_samples_again_is_told_where_nobody_tracks_them():
     loader = torch.utils.data.DataLoader(range(6), batch_size=2, sampler=sampler)
     next(iter(sampler))  # not to its end
     first = list(loader)
-    with pytest.warns(UserWarning, match=r"same samples again.* by track\(\) alone"):
+    with pytest.warns(GulpWarning, match=r"same samples again.* by track\(\) alone"):
         again = list(loader)
     assert [batch.tolist() for batch in again] == [batch.tolist() for batch in first]
     with warnings.catch_warnings():
@@ -772,7 +773,7 @@ def test_a_wrapper_that_loses_the_places_of_samples_is_told(make_directory):
         StackDataset(clip=StackDataset(dataset, torch_concat([dataset]))),
         StackDataset(torch_concat([Subset(dataset, [0, 1])])),
     ):
-        with pytest.warns(UserWarning, match=r"torch\..* hands plain numbers on"):
+        with pytest.warns(GulpWarning, match=r"torch\..* hands plain numbers on"):
             batches_of(wrapped)
 
     class Wrapper(Dataset[Any]):
