@@ -1,8 +1,8 @@
 """What the whole suite shares: real inputs, needs of tests, hypothesis profiles.
 
 A test that needs something which is not on every machine says so with a marker
-(``torch``, ``ffmpeg``, ``gpu``, ``remote``, ``original``) or by asking for a fixture
-(`shared_data`). Where the thing is absent the test is skipped with the reason; the
+(``torch``, ``gpu``, ``original``) or by asking for a fixture (`shared_data`,
+`ffmpeg_program`). Where the thing is absent the test is skipped with the reason; the
 environment variable ``GULPIO2_REQUIRE=torch,shared`` turns that skip into a failure,
 for machines that must have it.
 """
@@ -63,14 +63,14 @@ def _shared_data() -> Path:
     return Path(os.environ.get("GULPIO2_SHARED_DATA", default))
 
 
-def _without_module(name: str, extra: str) -> str | None:
-    if importlib.util.find_spec(name) is not None:
+def _without_torch() -> str | None:
+    if importlib.util.find_spec("torch") is not None:
         return None
-    return f"{name} is not installed (pip install 'gulpio2[{extra}]')"
+    return "torch is not installed (pip install 'gulpio2[torch]')"
 
 
 def _without_gpu() -> str | None:
-    reason = _without_module("torch", "torch")
+    reason = _without_torch()
     if reason is None:
         import torch  # heavy, and only for tests that need it anyway
 
@@ -111,10 +111,9 @@ def _without_shared() -> str | None:
 
 # Need -> a function that gives the reason to skip, or None where the need is met.
 NEEDS: dict[str, Callable[[], str | None]] = {
-    "torch": lambda: _without_module("torch", "torch"),
+    "torch": _without_torch,
     "gpu": _without_gpu,
     "ffmpeg": _without_ffmpeg,
-    "remote": lambda: _without_module("fsspec", "remote"),
     "original": _without_original,
     "shared": _without_shared,
 }
@@ -137,7 +136,6 @@ def _need(name: str) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="run the slow tests too")
-    parser.addoption("--benchmarks", action="store_true", help="run the benchmarks")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -172,11 +170,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             _need(marker.name)
     if item.get_closest_marker("slow") and not item.config.getoption("--slow"):
         pytest.skip("slow; runs with --slow")
-    asked = item.config.getoption("--benchmarks") or item.config.getoption(
-        "benchmark_only", default=False
-    )
-    if item.get_closest_marker("benchmark") and not asked:
-        pytest.skip("a benchmark; runs with --benchmarks")
 
 
 # ------------------------------------------------------------------ fixtures

@@ -19,7 +19,7 @@ def forked(work: Callable[[], int | None]) -> int:
     of which it prints the traceback.
     """
     child = os.fork()
-    if child == 0:  # pragma: no cover  # coverage does not follow
+    if child == 0:
         status = 255
         try:
             status = work() or 0

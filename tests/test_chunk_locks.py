@@ -166,7 +166,7 @@ def test_a_child_that_was_forked_in_a_block_does_not_keep_the_lock(tmp_path, hol
     chunk = new_chunk(tmp_path)
     with chunk.open("ab"):
         child = os.fork()
-        if child == 0:  # pragma: no cover  # coverage does not follow
+        if child == 0:
             os.close(end_writer)
             os.read(end_reader, 1)  # until the parent lets go of the pipe
             os._exit(0)

@@ -149,7 +149,7 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path):
     up_reader, up_writer = os.pipe()
     with lock_folder(tmp_path):
         child = os.fork()
-        if child == 0:  # pragma: no cover  # coverage does not follow
+        if child == 0:
             os.close(stop_writer)
             os.write(up_writer, b"1")
             os.read(stop_reader, 1)  # until the parent lets go of the pipe
@@ -176,7 +176,7 @@ def test_a_child_that_is_forked_while_the_lock_is_waited_for_does_not_keep_it(
         with lock_folder(tmp_path):
             had.set()
 
-    def stay() -> None:  # pragma: no cover  # coverage does not follow
+    def stay() -> None:
         os.close(stop_writer)
         os.read(stop_reader, 1)
 
