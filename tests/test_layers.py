@@ -182,10 +182,16 @@ def test_every_module_has_a_layer():
 
 def test_the_page_for_contributors_shows_the_same_layers(repository):
     text = (repository / "docs" / "contributing.md").read_text("utf-8")
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    shown = {name for row in rows for name in re.findall(r"`(\w+)/?`", row)}
-    parts = {part for part in LAYER_OF if not part.startswith("__")}
-    assert parts - shown == set()
+    rows = re.findall(r"^\| (\d|top|compat) \|([^|]*)\|", text, re.M)
+    shown = {row: re.findall(r"`(\w+)/?`", parts) for row, parts in rows}
+    *numbered, highest = [
+        [part for part in parts if part not in ("__version__", "__init__")]
+        for parts in LAYERS
+    ]
+    assert {row: parts for row, parts in shown.items() if row.isdigit()} == {
+        str(number): parts for number, parts in enumerate(numbered)
+    }
+    assert shown["compat"] + shown["top"] == highest
 
 
 def test_every_folder_of_the_package_is_a_package():
