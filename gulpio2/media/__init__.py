@@ -13,7 +13,8 @@ Video
       that are missing from MPEG-TS.
     * `opening`: what a file may be opened as.
     * `decode`: every frame of a stream, or an error. `limits`: how large they may be.
-      `streams` chooses one; `threaded`: several threads for it, where that is safe.
+      `streams` chooses one; `threaded`: several threads for it, where that is safe,
+      which `thread_choice` tells.
       `container_colour`: the matrix, where only the container declares it.
     * `counting`: how many packets are promised, and which give no frame.
     * `clock`: when a frame is shown.

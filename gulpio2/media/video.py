@@ -264,7 +264,7 @@ class VideoFrames(FramesByIndex):
 
     def _stored(self, later: Callable[[], bool] | None = None) -> Iterator[StoredFrame]:
         from gulpio2.media.convert import FrameConverter
-        from gulpio2.media.threaded import notices_damage
+        from gulpio2.media.thread_choice import notices_damage
 
         converter = FrameConverter(self.frame_size, name=str(self.path))
         last: Any = None
@@ -308,7 +308,7 @@ class VideoFrames(FramesByIndex):
                 yield video, *timed
 
     def _suits_threads(self) -> bool:
-        from gulpio2.media.threaded import suits_threads
+        from gulpio2.media.thread_choice import suits_threads
 
         with self._open() as looked_at:
             return suits_threads(looked_at, self.threads)

@@ -11,7 +11,8 @@ Torch itself is needed where tensors are made, and for nothing else here.
   `plan`, `views`: which frames, which part of them, at which size.
   `stored`, `ahead`, `pixels`, `filling`: a sample's frames into its place in a batch.
   `ring`, `batch_memory`: the memory. `batch`: what comes out.
-  `prefetch`: the threads. `turns`: threads of the program that share a loader.
+  `prefetch`: the threads. `job`: a batch under way. `turns`: threads of the program
+  that share a loader.
   `worker_pool`, `worker_process`: processes that do what else the threads do.
   `profile`: where the time went. `measure`, `limit`, `workers`: how fast it is.
 - `gulpio2.torch.samplers`, `collate`, `recycling`: for ``torch.utils.data.DataLoader``;

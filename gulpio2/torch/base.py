@@ -19,7 +19,7 @@ from gulpio2.arguments import require_number
 from gulpio2.errors import CorruptFrameError, EmptySampleError, StorageError
 from gulpio2.torch.annotations import join_prefixes, load_annotations
 from gulpio2.torch.damage import note_sample
-from gulpio2.torch.lazy import MapDataset, force_full_init, warn_lazy
+from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import given_metainfo
 from gulpio2.torch.packing import pack_samples, take_packed, unpack_sample
 from gulpio2.torch.pipeline import Compose
@@ -27,6 +27,7 @@ from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex, seeded, substitute_index
 from gulpio2.torch.selection import sample_position, select_samples
 from gulpio2.torch.working import timed_sample, timed_transform
+from gulpio2.torch.wrappers import MapDataset
 
 __all__ = ["BaseDataset"]
 

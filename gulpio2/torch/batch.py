@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from gulpio2.torch.job import Job
     from gulpio2.torch.plan import Sample
-    from gulpio2.torch.prefetch import Job
     from gulpio2.torch.seeding import SampleIndex
 
 __all__ = ["Batch", "make_batch"]

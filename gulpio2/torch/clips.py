@@ -24,6 +24,7 @@ from gulpio2.torch.choosing import (
     takes_rng,
 )
 from gulpio2.torch.gulp import GulpDataset
+from gulpio2.torch.recycling import get_samples
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import sample_rng
 from gulpio2.torch.working import timed_sample, timed_transform
@@ -177,9 +178,7 @@ class _FrameDataset(GulpDataset):
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Make the samples of a batch, see `gulpio2.torch.recycling`."""
-        from gulpio2.torch.recycling import get_samples
-
-        return get_samples(self, indices)
+        return get_samples(self, indices, lambda itself, index: (itself, index))
 
     def _transformed(self, frames: Any) -> Any:
         if self.single_frame:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from gulpio2.codecs.decode import FrameDecoder
     from gulpio2.torch.damage import Damage
+    from gulpio2.torch.job import Job
     from gulpio2.torch.plan import Plan
-    from gulpio2.torch.prefetch import Job
     from gulpio2.torch.profile import Clock
     from gulpio2.torch.ring import Place
     from gulpio2.torch.seeding import SampleIndex

@@ -5,32 +5,13 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:  # for whom a loader of torch takes nothing else; torch itself does
-    from torch.utils.data import Dataset
-
-    from gulpio2.torch.wrappers import ConcatDataset
-
-    _Base: TypeAlias = Dataset[Any]
-else:
-    _Base = object
-
-__all__ = ["MapDataset", "force_full_init", "warn_lazy"]
+__all__ = ["force_full_init", "warn_lazy"]
 
 logger = logging.getLogger(__name__)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-class MapDataset(_Base):
-    """A dataset whose samples have numbers, as those of torch, without torch."""
-
-    def __add__(self, other: Any) -> ConcatDataset:
-        """Join two datasets, the other one behind this; see `ConcatDataset`."""
-        from gulpio2.torch.wrappers import ConcatDataset
-
-        return ConcatDataset([self, other])
 
 
 def force_full_init(method: Method) -> Method:

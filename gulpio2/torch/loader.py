@@ -15,7 +15,7 @@ from gulpio2.threads import default_threads
 from gulpio2.torch.arguments import order_over, plain_datasets, require_view
 from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.batch_memory import BatchMemory
-from gulpio2.torch.prefetch import Job, Prefetcher
+from gulpio2.torch.prefetch import Prefetcher
 from gulpio2.torch.profile import Clock, ConsumerClock, LoaderProfile, make_profile
 from gulpio2.torch.ranks import share_of
 from gulpio2.torch.resuming import Resumable
@@ -26,6 +26,7 @@ from gulpio2.torch.turns import in_turn
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from gulpio2.torch.job import Job
     from gulpio2.torch.ring import Slot
     from gulpio2.torch.views import FrameView
 
@@ -300,10 +301,9 @@ class GulpLoader(Resumable):
 
     def _sample_shape(self) -> tuple[int, ...]:
         # What is left of the epoch may be damaged, where the whole epoch is not.
-        cursors = self.cursor, OrderCursor(self.cursor.order)
         return self._memory.own_maker.sample_shape(
             draw
-            for cursor in cursors
+            for cursor in (self.cursor, OrderCursor(self.cursor.order))
             for draw in itertools.islice(places_of(cursor), _NUM_LOOKED_AT)
         )
 

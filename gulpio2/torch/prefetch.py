@@ -16,19 +16,18 @@ from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from gulpio2.torch.job import Job
 from gulpio2.torch.profile import Clock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gulpio2.torch.damage import Damage
     from gulpio2.torch.filling import SampleMaker
-    from gulpio2.torch.plan import Plan, Sample
     from gulpio2.torch.ring import Slot
     from gulpio2.torch.seeding import SampleIndex
     from gulpio2.torch.worker_pool import WorkerPool
 
-__all__ = ["Job", "Prefetcher", "share_of_thread"]
+__all__ = ["Prefetcher", "share_of_thread"]
 
 
 # Samples that are planned at once, so that the code for it is fetched into the caches
@@ -41,46 +40,6 @@ _NUM_PLANNED = 32
 _SHARE_BYTES = 1 << 23
 # The memory of all batches has at least so many shares for each thread.
 _MIN_SHARES = 4
-
-
-class Job:
-    """A batch under way.
-
-    Attributes
-    ----------
-    draws : sequence of SampleIndex
-        Its samples.
-    plans : list of Plan or None
-        What is known of them before their frames are read; None once they are.
-    slot : Slot
-        Its memory, once it has some.
-    samples : list of Sample or None
-        What was made; None for one that was left out.
-    damages : list of list of Damage
-        What was come upon for each.
-    """
-
-    __slots__ = (
-        "damages",
-        "draws",
-        "errors",
-        "next_row",
-        "num_left",
-        "plans",
-        "samples",
-        "slot",
-    )
-
-    slot: Slot
-
-    def __init__(self, draws: Sequence[SampleIndex], plans: list[Plan | None]) -> None:
-        self.draws = draws
-        self.plans = plans
-        self.samples: list[Sample | None] = [None] * len(draws)
-        self.damages: list[list[Damage]] = [[] for _ in draws]
-        self.errors: dict[int, BaseException] = {}
-        self.next_row = 0
-        self.num_left = len(draws)
 
 
 class Prefetcher:

@@ -19,10 +19,9 @@ from gulpio2.codecs.output import lead_of
 from gulpio2.memory import is_for_new_process
 from gulpio2.torch.collate import collate_leaves, default_collate, stack_leaves
 from gulpio2.torch.sending import require_sendable
-from gulpio2.torch.wrappers import DatasetWrapper, find_sample
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -270,7 +269,11 @@ _in_worker: RecyclingCollate | None = None
 _taking = threading.Lock()
 
 
-def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
+def get_samples(
+    dataset: Any,
+    indices: Sequence[int],
+    find: Callable[[Any, int], tuple[Any, int] | None],
+) -> list[Any]:
     """Make the samples of a batch, where possible in memory that it is sent in.
 
     Parameters
@@ -279,19 +282,18 @@ def get_samples(dataset: Any, indices: Sequence[int]) -> list[Any]:
         Of which they are.
     indices : sequence of int
         Which ones.
+    find : callable
+        Gives the dataset that makes one of them, and the index there; None where the
+        sample has to be asked for as it is.
 
     Returns
     -------
     list
         What ``dataset[index]`` gives for each.
     """
-    found = [find_sample(dataset, index) for index in indices] if _in_worker else []
-    # A wrapper that was found does more than to find samples.
-    if (
-        _in_worker is None
-        or not found
-        or any(isinstance(leaf, DatasetWrapper) for leaf, _ in found)
-    ):
+    makers = [find(dataset, index) for index in indices] if _in_worker else []
+    found = [maker for maker in makers if maker is not None]
+    if _in_worker is None or not found or len(found) < len(makers):
         return [dataset[index] for index in indices]
     shape = getattr(found[0][0], "shape_of_clips", None)
     memory = None if shape is None else _in_worker.reserve(len(found), shape)

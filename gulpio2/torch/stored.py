@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from operator import itemgetter
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.directory import GulpDirectory
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from gulpio2.codecs.decode import FrameDecoder
     from gulpio2.item import StoredItem
-    from gulpio2.torch.ahead import ReadAhead
     from gulpio2.torch.profile import Clock
 
 __all__ = [
@@ -62,6 +61,13 @@ class ReadyClip(NamedTuple):
     """The bytes of each frame, by its row in the sample."""
 
 
+class Lender(Protocol):
+    """Has lent the memory that blocks lie in, as `gulpio2.torch.ahead` does."""
+
+    def give_back(self, memory: bytearray) -> None:
+        """Take memory that is not needed any more."""
+
+
 @dataclass(slots=True, eq=False)
 class StoredClip:
     """Where the stored bytes of some frames of an item are."""
@@ -72,7 +78,7 @@ class StoredClip:
     """What is to be read of the data file."""
     blocks: list[bytes | bytearray] = field(default_factory=list)
     """What was read of it already, from the first on."""
-    ahead: ReadAhead | None = None
+    ahead: Lender | None = None
     """Whose memory they lie in."""
     ready: ReadyClip | None = None
     """What is left to do, where there is only to decode."""

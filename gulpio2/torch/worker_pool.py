@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from multiprocessing.connection import Connection
 
+    from gulpio2.torch.job import Job
     from gulpio2.torch.plan import Plan
-    from gulpio2.torch.prefetch import Job
     from gulpio2.torch.profile import Clock
     from gulpio2.torch.seeding import SampleIndex
 

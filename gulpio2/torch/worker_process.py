@@ -16,7 +16,7 @@ import numpy as np
 from gulpio2.children import begin_child
 from gulpio2.torch import substitutes
 from gulpio2.torch.filling import SampleMaker
-from gulpio2.torch.prefetch import Job
+from gulpio2.torch.job import Job
 from gulpio2.torch.profile import Clock
 from gulpio2.torch.ring import Slot, shared_arrays
 from gulpio2.torch.sending import cannot_be_sent

@@ -10,19 +10,28 @@ import bisect
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias, TypeVar
 
 from gulpio2.arguments import require_number
 from gulpio2.errors import with_article
-from gulpio2.torch.lazy import MapDataset, force_full_init, warn_lazy
+from gulpio2.torch.lazy import force_full_init, warn_lazy
 from gulpio2.torch.metainfo import require_equal_metainfo
+from gulpio2.torch.recycling import get_samples
 from gulpio2.torch.registry import build, register
 from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.selection import sample_position
 
+if TYPE_CHECKING:  # for whom a loader of torch takes nothing else; torch itself does
+    from torch.utils.data import Dataset
+
+    _Base: TypeAlias = Dataset[Any]
+else:
+    _Base = object
+
 __all__ = [
     "ConcatDataset",
     "DatasetWrapper",
+    "MapDataset",
     "RepeatDataset",
     "as_dataset",
     "as_datasets",
@@ -70,6 +79,14 @@ def as_datasets(datasets: Any) -> list[Any]:
     if not datasets:
         raise ValueError("datasets is empty: expected at least one to begin with")
     return [as_dataset(dataset) for dataset in datasets]
+
+
+class MapDataset(_Base):
+    """A dataset whose samples have numbers, as those of torch, without torch."""
+
+    def __add__(self, other: Any) -> ConcatDataset:
+        """Join two datasets, the other one behind this; see `ConcatDataset`."""
+        return ConcatDataset([self, other])
 
 
 class DatasetWrapper(ABC, MapDataset):
@@ -171,9 +188,7 @@ class DatasetWrapper(ABC, MapDataset):
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Make the samples of a batch, see `gulpio2.torch.recycling`."""
-        from gulpio2.torch.recycling import get_samples
-
-        return get_samples(self, indices)
+        return get_samples(self, indices, _find_maker)
 
     def __iter__(self) -> Iterator[Any]:
         """Make every sample, in order."""
@@ -231,6 +246,12 @@ def find_sample(dataset: Any, place: Index) -> tuple[Any, Index]:
     while only_finds(dataset):
         dataset, place = dataset.locate(place)
     return dataset, place
+
+
+def _find_maker(dataset: Any, place: Index) -> tuple[Any, Index] | None:
+    """Find as `find_sample` does; None for a wrapper that makes samples its own way."""
+    leaf, place = find_sample(dataset, place)
+    return None if isinstance(leaf, DatasetWrapper) else (leaf, place)
 
 
 def leaves_of(dataset: Any) -> Iterator[Any]:

@@ -12,7 +12,8 @@ import pytest
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media import threaded
-from gulpio2.media.threaded import held_back, suits_threads
+from gulpio2.media.thread_choice import suits_threads
+from gulpio2.media.threaded import held_back
 from gulpio2.media.video import VideoFrames
 from gulpio2.types import DeferredImage
 
@@ -256,7 +257,7 @@ def test_frames_are_held_back_for_those_that_are_decoded_before_them():
         assert [first.number, *rest] == list(range(1, 101))
         return before
 
-    assert taken(64) == threaded._REORDERED + 1
+    assert taken(64) == threaded.REORDERED + 1
     assert taken(3840) == 6
 
 
