@@ -10,7 +10,7 @@ from gulpio2.cli.ingest_options import make_ingestor
 from gulpio2.cli.report_stream import stdout_for_report
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.survey import survey_lines
-from gulpio2.cli.terminal import count, escape, size, write_lines
+from gulpio2.cli.terminal import count, escape, one_line, size, write_lines
 from gulpio2.ingest.survey_result import ID_TAKEN, Survey
 
 if TYPE_CHECKING:
@@ -139,7 +139,6 @@ def _find_plan(
     adapter: Any, settings: Settings, stored: frozenset[str]
 ) -> tuple[RunPlan, str | None]:
     """Plan the run; say why it would be refused, where it would be."""
-    from gulpio2.cli.main import one_line
     from gulpio2.errors import IngestError, MetaFileError, StorageError
     from gulpio2.ingest.planning import plan_run
     from gulpio2.ingest.preflight import tell_of_dry_run
@@ -185,7 +184,6 @@ def _refuse_place(output: Path) -> None:
 
 def _judge_space(settings: Settings, found: Survey) -> dict[str, Any]:
     """Say whether the run would fit, and why it would be refused where it would be."""
-    from gulpio2.cli.main import one_line
     from gulpio2.errors import StorageError
     from gulpio2.ingest.estimate import (
         LONG_RUN,

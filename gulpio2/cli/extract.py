@@ -25,7 +25,7 @@ from gulpio2.cli.options import (
     verbosity_options,
 )
 from gulpio2.cli.parameter_types import FrameChoice, NamedFolder, ParamType
-from gulpio2.cli.terminal import count, escape, is_quiet, note, write_some
+from gulpio2.cli.terminal import count, escape, is_quiet, note, one_line, write_some
 from gulpio2.errors import GulpError
 
 if TYPE_CHECKING:
@@ -162,7 +162,6 @@ def extract(
         output_of_item,
         write_output,
     )
-    from gulpio2.cli.main import one_line
     from gulpio2.cli.progress import ProgressBar
 
     opened, met = open_and_ask(directory, where)

@@ -22,6 +22,7 @@ from gulpio2.cli.terminal import (
     escape,
     is_quiet,
     note,
+    one_line,
     quoted,
     size,
     write_some,
@@ -161,7 +162,6 @@ def _check(directory: Path, *, limit: int, as_json: bool) -> None:
 
 def _advice(directory: Path) -> str:
     """Say what mends an index with faults, as a sentence."""
-    from gulpio2.cli.main import one_line
     from gulpio2.errors import GulpError
     from gulpio2.storage.index.replacing import foresee_index
 

@@ -24,11 +24,11 @@ from gulpio2.cli.full_streams import (
 from gulpio2.cli.interrupts import raise_once_a_second
 from gulpio2.cli.options import verbosity_options
 from gulpio2.cli.terminal import (
-    as_options,
     environment_kept,
     escape,
     escapes_in,
     note,
+    one_line,
     set_verbosity,
     take_any_text,
 )
@@ -162,17 +162,6 @@ class Program(DocumentedGroup):
             drop(sys.stdout)
             status = 1
         return status if isinstance(status, int) else 0
-
-
-def one_line(error: BaseException) -> str:
-    """Give an error's message without line breaks and error numbers.
-
-    What it advises is said as options; the library says it as arguments as well.
-    """
-    text = str(error)
-    if isinstance(error, OSError) and error.strerror and not error.filename:
-        text = error.strerror
-    return escape(as_options(" ".join(text.split("\n"))))
 
 
 def _hint(error: GulpError) -> str:

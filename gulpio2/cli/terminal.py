@@ -34,6 +34,7 @@ __all__ = [
     "escapes_in",
     "is_quiet",
     "note",
+    "one_line",
     "quoted",
     "set_verbosity",
     "size",
@@ -109,6 +110,17 @@ def quoted(path: StrPath) -> str:
     gulped 'my videos'
     """
     return escape(shlex.quote(os.fspath(path)))
+
+
+def one_line(error: BaseException) -> str:
+    """Give an error's message without line breaks and error numbers.
+
+    What it advises is said as options; the library says it as arguments as well.
+    """
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and not error.filename:
+        text = error.strerror
+    return escape(as_options(" ".join(text.split("\n"))))
 
 
 def as_options(text: str) -> str:

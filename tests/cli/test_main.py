@@ -14,6 +14,7 @@ import pytest
 import gulpio2
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.cli import main
+from gulpio2.cli.terminal import one_line
 from gulpio2.errors import IngestError, ItemNotFoundError, LockedError, StorageError
 from gulpio2.testing import make_gulp_directory
 
@@ -177,7 +178,7 @@ def test_what_led_to_an_error_is_shown_where_everything_is_to_be(start, tmp_path
     ],
 )
 def test_a_message_is_one_line_without_numbers_or_control_characters(error, text):
-    assert main.one_line(error) == text
+    assert one_line(error) == text
 
 
 def test_a_closed_pipe_is_quiet(start, tmp_path):
