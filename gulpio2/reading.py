@@ -165,7 +165,7 @@ def read_list(request: FrameRequest, *, threads: int) -> list[npt.NDArray[np.uin
 
 def read_arrays(
     requests: Sequence[FrameRequest],
-    out: Any = None,
+    out: Any,
     *,
     options: DecodeOptions,
     threads: int,
@@ -177,7 +177,7 @@ def read_arrays(
     ----------
     requests : sequence of FrameRequest
         At least one, each of the same number of frames, at least one.
-    out : writable buffer, optional
+    out : writable buffer or None
         Of the shape of the result, to decode into; see `writable_array`.
     options : DecodeOptions
         What to make of each frame.
@@ -298,7 +298,7 @@ def writable_array(out: Any, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     return array.reshape(shape)
 
 
-def put_array(array: npt.NDArray[Any], out: Any, *, unknown: bool = False) -> None:
+def put_array(array: npt.NDArray[Any], out: Any, *, unknown: bool) -> None:
     """Copy an array of any type into a caller's buffer.
 
     Parameters
@@ -307,7 +307,7 @@ def put_array(array: npt.NDArray[Any], out: Any, *, unknown: bool = False) -> No
         What came out.
     out : object
         As of `writable_array`, and of the array's type; strided memory is taken, too.
-    unknown : bool, optional
+    unknown : bool
         Neither the type of the array nor its last axes are known, since it is empty.
 
     Raises

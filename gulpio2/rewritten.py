@@ -96,7 +96,7 @@ class RewriteGuard:
         store: Store,
         prefix: str,
         loaded: Callable[[int], LoadedMap | None],
-        before: Callable[[str], None] | None = None,
+        before: Callable[[str], None] | None,
     ) -> None:
         self._store = store
         self._prefix = prefix

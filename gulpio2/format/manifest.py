@@ -311,9 +311,7 @@ def without_chunks(runs: Iterable[Run], numbers: Collection[int]) -> tuple[Run, 
     return tuple(found)
 
 
-def free_number(
-    listing: Listing, runs: Iterable[Run], removed: Iterable[int] = ()
-) -> int:
+def free_number(listing: Listing, runs: Iterable[Run], removed: Iterable[int]) -> int:
     """Give the first number for a new chunk.
 
     Parameters
@@ -323,7 +321,7 @@ def free_number(
     runs : iterable of Run
         Those that its manifest tells of. The number of a chunk that is lost is not
         free: another chunk under it would cover up the loss.
-    removed : iterable of int, optional
+    removed : iterable of int
         Those that ``deleted.json`` tells of: it would speak of the other chunk.
     """
     told = {number for run in runs for number in run.chunks}.union(removed)

@@ -234,7 +234,7 @@ def refuse_what_cannot_fit(
     positions: Sequence[int],
     *,
     apart: bool,
-    freed: int = 0,
+    freed: int,
 ) -> None:
     """Refuse a long run that the disk has no room for.
 
@@ -247,7 +247,7 @@ def refuse_what_cannot_fit(
     apart : bool
         Estimate in another process. A fault in a decoder ends that one, and nothing is
         refused then.
-    freed : int, optional
+    freed : int
         Bytes of files that the run removes before it begins.
 
     Raises

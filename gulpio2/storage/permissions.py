@@ -15,7 +15,7 @@ __all__ = ["permit_copy", "settle_permissions", "withhold"]
 
 
 def settle_permissions(
-    path: Path, replaced: Path | os.stat_result, made_of: Iterable[Path] = ()
+    path: Path, replaced: Path | os.stat_result, made_of: Iterable[Path]
 ) -> None:
     """Give a file the permissions of the one that it replaces, and no more readers.
 
@@ -30,7 +30,7 @@ def settle_permissions(
     replaced : Path or os.stat_result
         Its name to be, which another file may have; or what was seen of one that had
         it, and is gone.
-    made_of : iterable of Path, optional
+    made_of : iterable of Path
         Files whose content is in it: nobody may read it who may not read each of them.
         Where they have one owner or group, it gets that, too.
 

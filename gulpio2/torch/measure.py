@@ -80,13 +80,13 @@ def loader_to_measure(
     directory: GulpDirectory,
     *,
     clip_length: int,
-    stride: int = 1,
-    size: int | None = None,
-    batch_size: int = 8,
-    threads: int | None = None,
-    processes: int | None = None,
-    workers: int | None = None,
-    prefetch: int = 2,
+    stride: int,
+    size: int | None,
+    batch_size: int,
+    threads: int | None,
+    processes: int | None,
+    workers: int | None,
+    prefetch: int,
 ) -> GulpLoader | WorkersLoader:
     """Make a loader as training would use it: random clips of random items.
 
@@ -96,13 +96,13 @@ def loader_to_measure(
         Its items without frames are left out.
     clip_length, stride : int
         Frames of a clip, and how far they are apart.
-    size : int, optional
-        Edge that a random crop is resized to. Default: whole frames, of one size.
+    size : int or None
+        Edge that a random crop is resized to. None: whole frames, of one size.
     batch_size, threads, prefetch
         As in `GulpLoader`.
-    processes : int, optional
+    processes : int or None
         The ``num_workers`` of a `GulpLoader`.
-    workers : int, optional
+    workers : int or None
         Make a ``DataLoader`` of torch with so many worker processes instead, which has
         neither `threads` nor `size`, and makes `prefetch` batches ahead in each.
     """

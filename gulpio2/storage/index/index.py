@@ -48,7 +48,7 @@ class Index:
     make : callable
         Gives content and whether it is mapped from a file: that of the file if it is
         fresh, or, with ``trust=False``, that of the maps alone.
-    verify : bool, optional
+    verify : bool
         Compare each entry with its own check before it is first used.
 
     Attributes
@@ -72,7 +72,7 @@ class Index:
         folder: str,
         make: Callable[..., tuple[IndexContent, bool]],
         *,
-        verify: bool = False,
+        verify: bool,
     ) -> None:
         self.folder = folder
         self.verify = verify

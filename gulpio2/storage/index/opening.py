@@ -138,7 +138,7 @@ def open_index(
 
 
 def index_of_state(
-    path: StrPath, states: npt.NDArray[np.int64], *, verify: bool = False
+    path: StrPath, states: npt.NDArray[np.int64], *, verify: bool
 ) -> Index:
     """Give the index of a directory whose maps were loaded. Nothing is written.
 
@@ -149,7 +149,7 @@ def index_of_state(
     states : numpy.ndarray
         The maps as they have to be, from `map_states`: what they say is known already.
         Where the CRC-32 of one is not 0, it has to be that as well.
-    verify : bool, optional
+    verify : bool
         As for `open_index`.
 
     Raises
