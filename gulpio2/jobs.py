@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Targets = Sequence[Any] | npt.NDArray[Any]
 
-__all__ = ["Job"]
+__all__ = ["Decode", "Job"]
 
 # Bytes of JPEG for which waking another thread pays: decoding them takes a tenth of a
 # millisecond, waking a thread some twenty microseconds.

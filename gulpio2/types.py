@@ -33,6 +33,7 @@ __all__ = [
     "Item",
     "JsonValue",
     "Meta",
+    "Progress",
     "StoredFrame",
     "StrPath",
     "Verify",

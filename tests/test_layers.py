@@ -194,12 +194,18 @@ def test_the_page_for_contributors_shows_the_same_layers(repository):
     assert shown["compat"] + shown["top"] == highest
 
 
-def cycles(package: Path) -> list[tuple[str, ...]]:
-    """List the groups of modules that import each other, on whichever way round."""
-    modules = {}
+def module_files(package: Path) -> dict[str, Path]:
+    """Give the files of a package by the dotted names of their modules."""
+    files = {}
     for path in sorted(package.rglob("*.py")):
         parts = module_parts(path, package)
-        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+        files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return files
+
+
+def cycles(package: Path) -> list[tuple[str, ...]]:
+    """List the groups of modules that import each other, on whichever way round."""
+    modules = module_files(package)
     needs: dict[str, set[str]] = {}
     for name, path in modules.items():
         needs[name] = set()
@@ -254,6 +260,55 @@ def test_modules_that_import_each_other_are_found(tmp_path):
     assert cycles(make_package(tmp_path, sources)) == [
         (jpeg, png, raw),
         ("gulpio2.format", "gulpio2.format.plan"),
+    ]
+
+
+def listed_names(path: Path) -> set[str]:
+    """Read what may be imported of a module: ``__all__``, and aliases of types.
+
+    Those under ``TYPE_CHECKING`` are not there when the program runs, and so cannot be
+    in ``__all__``.
+    """
+    names = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            assigned = [each for each in node.body if isinstance(each, ast.Assign)]
+            names |= {ast.unparse(each.targets[0]) for each in assigned}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+            if ast.unparse(target) == "__all__" and node.value is not None:
+                names |= set(ast.literal_eval(node.value))
+    return names
+
+
+def unlisted(package: Path) -> list[str]:
+    """List each import of a name that its module does not list, private ones apart."""
+    modules = module_files(package)
+    listed = {name: listed_names(path) for name, path in modules.items()}
+    return [
+        f"{path.relative_to(package.parent)}:{line}: {target}"
+        for path in modules.values()
+        for _, line, target in imports_of(path, package)
+        for module, _, name in [target.rpartition(".")]
+        if module in modules and target not in modules
+        if not name.startswith("_") and name not in listed[module]
+    ]
+
+
+def test_what_one_module_imports_the_other_lists():
+    assert unlisted(PACKAGE) == []
+
+
+def test_an_import_of_what_is_not_listed_is_found(tmp_path):
+    raw = '__all__ = ["read"]\nif TYPE_CHECKING:\n    Bytes = bytes | bytearray\n'
+    sources = {
+        "codecs/__init__.py": "",
+        "codecs/raw.py": raw,
+        "codecs/jpeg.py": "from gulpio2.codecs import raw\n"
+        "from gulpio2.codecs.raw import Bytes, _inside, read\nfrom .raw import write",
+    }
+    assert unlisted(make_package(tmp_path, sources)) == [
+        "gulpio2/codecs/jpeg.py:3: gulpio2.codecs.raw.write"
     ]
 
 

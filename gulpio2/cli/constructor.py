@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
-__all__ = ["Parameter", "constructor_parameters", "summary_of"]
+__all__ = ["OUTPUT", "Parameter", "constructor_parameters", "summary_of"]
 
 OUTPUT = "output_folder"
 _SECTION = re.compile(r"\n[ \t]*(\w[\w ]*)\n[ \t]*-{3,}[ \t]*\n")

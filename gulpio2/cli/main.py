@@ -37,7 +37,7 @@ from gulpio2.errors import GulpError, ItemNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Program", "gulp2", "main"]
+__all__ = ["COMMANDS", "Program", "gulp2", "main"]
 
 # By its name: run with -m, this module is called something else.
 _logger = logging.getLogger("gulpio2.cli.main")

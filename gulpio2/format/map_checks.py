@@ -12,18 +12,8 @@ from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import AGAIN, Problem, Record
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
-from gulpio2.format.layout import (
-    FAILURES_NAME,
-    LABELS_NAME,
-    MANIFEST_NAME,
-    data_name,
-)
-from gulpio2.format.manifest import (
-    LOST_PLAN,
-    file_check,
-    load_manifest,
-    missing_shares,
-)
+from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME, data_name
+from gulpio2.format.manifest import LOST_PLAN, file_check, load_manifest, missing_shares
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
@@ -37,6 +27,7 @@ __all__ = [
     "check_manifest",
     "check_map",
     "has_no_items",
+    "note_of_manifest",
 ]
 
 _MAP_BACK = "Put the map back, or salvage its frames with `gulp2 repair`"

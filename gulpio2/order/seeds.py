@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Purpose", "derive_seed", "derive_seeds", "mix64"]
+__all__ = ["GOLDEN", "Purpose", "derive_seed", "derive_seeds", "mix64"]
 
 _MASK = (1 << 64) - 1
 # The increment and the two multipliers of splitmix64: Steele, Lea and Flood, "Fast

@@ -28,6 +28,7 @@ __all__ = [
     "read_if_there",
     "read_manifest",
     "read_unless_missing",
+    "require_failures_file",
     "require_known_version",
 ]
 

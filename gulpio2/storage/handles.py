@@ -34,6 +34,7 @@ __all__ = [
     "open_descriptor",
     "open_regular",
     "read_fully",
+    "read_once",
 ]
 
 T = TypeVar("T")
@@ -44,8 +45,7 @@ DEFAULT_MAX_OPEN = 64
 # Of the files that a process may have open, one in so many is for all pools together;
 # the rest is the program's. Of the usual 1,024 that is four full pools.
 _SHARE = 4
-# The descriptors up to this one are stdin, stdout and stderr.
-_STANDARD = 2
+_STANDARD = 2  # the last descriptor of stdin, stdout and stderr
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 # Seconds to wait where there is nothing to let go of: files that another thread closes
 # just now are in no pool any more, and still open.

@@ -29,7 +29,7 @@ from gulpio2.view import GulpView
 if TYPE_CHECKING:
     from gulpio2.sampling import ClipIndices
 
-__all__ = ["FrameReader", "GulpSource"]
+__all__ = ["FrameReader", "GulpSource", "read_frames"]
 
 logger = logging.getLogger(__name__)
 
