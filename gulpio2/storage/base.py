@@ -73,7 +73,12 @@ class Store(Protocol):
         ...
 
     def path(self, name: str) -> str:
-        """Say where a name lies, for messages."""
+        """Say where a name lies, on the disk.
+
+        For messages, and for what no method here does: files that are mapped, opened
+        for reading by a pool, linked, or looked at for their permissions. Another
+        store has to replace those, see ``docs/decisions.md``.
+        """
         ...
 
     def size(self, name: str) -> int:
