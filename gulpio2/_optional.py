@@ -1,7 +1,9 @@
 """Modules that are loaded when they are first needed.
 
-``import gulpio2`` must stay light, so every heavy or optional module comes in
-through `require`, or through an import inside the function that needs it.
+``import gulpio2`` must stay light. An optional module comes in through `require`, which
+says how to install it. A heavy one is imported inside the function that needs it, or
+by a module that is so imported itself: av and cv2 by those of ``gulpio2.media``, click
+by those of ``gulpio2.cli``.
 """
 
 from __future__ import annotations
