@@ -103,7 +103,7 @@ def bare(*paths: str) -> None:
 def _ingestor(source: str, output: str, *, workers: int, per_chunk: int) -> Any:
     """Make an ingestor, with everything loaded that it will need."""
     import gulpio2.media.convert
-    import gulpio2.media.decode  # noqa: F401
+    import gulpio2.media.decode  # noqa: F401  # to have it loaded
     from gulpio2 import GulpIngestor
     from gulpio2.adapters import VideoFolderAdapter
 

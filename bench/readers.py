@@ -291,7 +291,7 @@ class Bare(Reader):
                     jpeg = block[offset - start : offset - start + length]
                     # In the order of its arguments: fast DCT, fast upsampling, no least
                     # size, any padding.
-                    decode(jpeg, "RGB", True, True, 0, 0, 1, rows[row])  # noqa: FBT003
+                    decode(jpeg, "RGB", True, True, 0, 0, 1, rows[row])  # noqa: FBT003  # it takes them by place alone
 
         def read(number: int, indices: list[int]) -> int:
             other = submit(work, number, indices, 1)

@@ -223,7 +223,7 @@ def restore(directory: _Directory, state: dict[str, Any]) -> None:
     edits = state.pop("_edits", None)
     if edits is None and "_handles" not in state:  # pickled by 0.0.4
         # With the class's own defaults.
-        directory.__init__(state["output_dir"], state["jpeg_decoder"])  # type: ignore[misc]
+        directory.__init__(state["output_dir"], state["jpeg_decoder"])  # type: ignore[misc]  # anew
         return
     vars(directory).update(state)
     if edits is None:

@@ -53,11 +53,11 @@ class _Utils(ModuleType):
         return jpeg.DEFAULT_QUALITY
 
     @_JPEG_WRITE_QUALITY.setter
-    def _JPEG_WRITE_QUALITY(self, quality: int) -> None:  # noqa: N802
+    def _JPEG_WRITE_QUALITY(self, quality: int) -> None:  # noqa: N802  # the name in 0.0.4
         jpeg.DEFAULT_QUALITY, self._is_gone = quality, False
 
     @_JPEG_WRITE_QUALITY.deleter
-    def _JPEG_WRITE_QUALITY(self) -> None:  # noqa: N802
+    def _JPEG_WRITE_QUALITY(self) -> None:  # noqa: N802  # the name in 0.0.4
         jpeg.DEFAULT_QUALITY, self._is_gone = _INITIAL_QUALITY, True
 
 

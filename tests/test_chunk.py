@@ -188,22 +188,22 @@ def test_accepted_ids_are_strings_and_keep_the_order_of_the_chunk(
 
 def test_shuffling_draws_from_the_global_generator(tmp_path):
     chunk = make_chunk(tmp_path, {n: ({"n": n}, []) for n in range(20)})
-    np.random.seed(3)  # noqa: NPY002  # contract of 0.0.4
+    np.random.seed(3)  # contract of 0.0.4
     got = [meta["n"] for _, meta in chunk.iter_all(shuffle=True)]
-    np.random.seed(3)  # noqa: NPY002  # the same
+    np.random.seed(3)
     expected = [str(n) for n in range(20)]
-    np.random.shuffle(expected)  # noqa: NPY002  # the same
+    np.random.shuffle(expected)
     assert got == [int(id_) for id_ in expected]
     assert got != sorted(got)
 
 
 def test_a_seed_gives_the_same_order_again_and_leaves_the_global_generator(tmp_path):
     chunk = make_chunk(tmp_path, {n: ({"n": n}, []) for n in range(20)})
-    state = np.random.get_state()[1].copy()  # type: ignore[index]  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # type: ignore[index]
     orders = [[meta["n"] for _, meta in chunk.iter_all(seed=5)] for _ in range(2)]
     assert orders[0] == orders[1] != sorted(orders[0])
     assert sorted(orders[0]) == list(range(20))
-    after = np.random.get_state()[1]  # type: ignore[index]  # noqa: NPY002
+    after = np.random.get_state()[1]  # type: ignore[index]
     assert np.array_equal(state, after)
 
 

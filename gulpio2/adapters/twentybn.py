@@ -24,7 +24,7 @@ from gulpio2.errors import (
 
 # Known when the program runs: the command line looks what a rate may be, or it would
 # take what the default is, a whole number.
-from gulpio2.format.rates import FrameRate  # noqa: TC001
+from gulpio2.format.rates import FrameRate  # noqa: TC001  # see above
 from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:

@@ -40,6 +40,6 @@ def stdout_for_report() -> Iterator[None]:
 def _flush() -> None:
     """Write what Python, and the C library for programs in C, have in their buffers."""
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
-        sys.__stdout__.flush()  # type: ignore[union-attr]
+        sys.__stdout__.flush()  # type: ignore[union-attr]  # None is no error either
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
         ctypes.CDLL(None).fflush(None)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["ScannedEntry", "UnusualMapError", "parse_spans", "scan_gmeta"]
 
 # Of the standard library: its stubs leave them out.
-_make_scanner: Any = json.scanner.make_scanner  # type: ignore[attr-defined]
-_scan_string: Any = json.decoder.scanstring  # type: ignore[attr-defined]
+_make_scanner: Any = json.scanner.make_scanner  # type: ignore[attr-defined]  # see above
+_scan_string: Any = json.decoder.scanstring  # type: ignore[attr-defined]  # see above
 
 _BLANK = r"[ \t\n\r]*"
 _SPACE = re.compile(_BLANK)

@@ -30,7 +30,7 @@ __all__ = [
 # The files are read and encoded again, so they are written to lose next to nothing.
 _QUALITY = 98
 # The default of 0.0.4; nobody has asked for it where a system has none.
-_SHM = Path("/dev/shm")  # noqa: S108
+_SHM = Path("/dev/shm")  # noqa: S108  # where 0.0.4 has them
 
 
 def check_ffmpeg_exists() -> bool:

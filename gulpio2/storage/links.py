@@ -110,7 +110,7 @@ def _copy_with_holes(source: StrPath, target: Path) -> None:
     They are read, as not every file system has told rightly where holes are.
     """
     # An error has the source as it is given, which a Path would spell otherwise.
-    with open(source, "rb") as file, target.open("wb") as copy:  # noqa: PTH123
+    with open(source, "rb") as file, target.open("wb") as copy:  # noqa: PTH123  # see above
         for start in itertools.count(0, _HOLE):
             try:
                 block = file.read(_HOLE)

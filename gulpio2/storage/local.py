@@ -147,7 +147,7 @@ class LocalStore:
         """List the files, in no particular order; none if the folder is missing."""
         try:
             # A third of Path's time.
-            return letting_go(lambda: os.listdir(self.folder))  # noqa: PTH208
+            return letting_go(lambda: os.listdir(self.folder))  # noqa: PTH208  # see above
         except FileNotFoundError:
             return []
         except OSError as cause:

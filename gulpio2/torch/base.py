@@ -394,4 +394,4 @@ class BaseDataset(MapDataset):
 def _join(root: str, path: str) -> str:
     """Join as text: nothing is normalised, and an empty path gives ``root/``."""
     # An absolute path stays as it is; of a URL only this knows that it is absolute.
-    return path if path.startswith(_URL_STARTS) else os.path.join(root, path)  # noqa: PTH118
+    return path if path.startswith(_URL_STARTS) else os.path.join(root, path)  # noqa: PTH118  # as text, see above

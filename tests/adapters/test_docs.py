@@ -46,7 +46,7 @@ def test_pictures_of_a_log_are_found_by_their_times(repository, tmp_path):
     page = (repository / "docs" / "adapters.md").read_text("utf-8")
     (block,) = (block for block in BLOCK.findall(page) if "class Logged" in block)
     names: dict[str, Any] = {}
-    exec(block, names)  # noqa: S102
+    exec(block, names)  # noqa: S102  # the page is what is tested
     pictures = [np.full((8, 8), 60 * number, np.uint8) for number in range(4)]
     logged = names["Logged"](pictures, [10, 40_000, 85_000, 300_000])
     assert isinstance(logged, FrameSource)

@@ -44,7 +44,7 @@ def test_a_file_whose_name_is_taken_is_found_all_the_same(tmp_path, adapter_file
         cls = find_adapter(f"other/{name}:MyAdapter")
         assert cls is not first
         assert sys.modules[cls.__module__].__file__ == str(folder / name)
-        assert getattr(sys.modules[cls.__module__], "MyAdapter") is cls  # noqa: B009
+        assert sys.modules[cls.__module__].MyAdapter is cls
     assert sys.modules["json"].__name__ == "json"
     assert hasattr(sys.modules["json"], "dumps")
 

@@ -109,7 +109,7 @@ def test_the_help_is_the_paragraph_of_the_docstring():
 
 def test_without_annotations_the_defaults_tell():
     class Bare:
-        def __init__(self, a, b=1, c="", d=None, e=[".jpg"], f=True):  # noqa: B006
+        def __init__(self, a, b=1, c="", d=None, e=[".jpg"], f=True):  # noqa: B006  # one of the cases
             pass
 
     kinds = {p.name: p.kinds for p in constructor_parameters(Bare)}

@@ -66,7 +66,7 @@ class Phases(ActivitynetAdapter):
 
     def get_bursted_frames(self, vid_file: Any) -> Any:
         """Join as 0.0.4 does, and take what the class itself gives."""
-        assert os.path.exists(os.path.join(self.folder, vid_file))  # noqa: PTH110, PTH118
+        assert os.path.exists(os.path.join(self.folder, vid_file))  # noqa: PTH110, PTH118  # as its clients write it
         return super().get_bursted_frames(vid_file)
 
 

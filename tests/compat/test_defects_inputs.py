@@ -41,9 +41,9 @@ def test_defect_29_an_unreadable_image_costs_that_one_item(tmp_path, frame):
     assert ids_in(out) == ["a-x0.png", "a-x2.png"]
     assert [failure.id for failure in report.failures] == ["a-x1.png", "a-missing.png"]
     with pytest.raises(utils.ImageNotFound, match=r"x1\.png"):
-        list(list(adapter.iter_data(slice(1, 2)))[0]["frames"])  # noqa: RUF015
+        list(list(adapter.iter_data(slice(1, 2)))[0]["frames"])  # noqa: RUF015  # to the end, as a run does
     with pytest.raises(FileNotFoundError, match=r"missing\.png"):
-        list(list(adapter.iter_data(slice(2, 3)))[0]["frames"])  # noqa: RUF015
+        list(list(adapter.iter_data(slice(2, 3)))[0]["frames"])  # noqa: RUF015  # to the end, as a run does
 
 
 def test_defect_29_a_list_may_have_blank_lines_spaces_and_commas_in_paths(
@@ -92,7 +92,7 @@ def test_defect_29_a_row_of_one_column_is_a_dummy_label_or_an_error_with_its_lin
 # ------------------------------------------------------------------ 30
 def test_defect_30_the_temporary_folder_goes_after_an_exception(tmp_path):
     bursting = utils.temp_dir_for_bursting(str(tmp_path))
-    with pytest.raises(RuntimeError, match="mine"), bursting as folder:  # noqa: PT012
+    with pytest.raises(RuntimeError, match="mine"), bursting as folder:  # noqa: PT012  # what raises is the block
         (Path(folder) / "x.jpg").write_bytes(b"x")
         raise RuntimeError("mine")
     assert list(tmp_path.iterdir()) == []

@@ -60,7 +60,7 @@ def test_defect_14_threads_read_through_one_object(folder):
 # ------------------------------------------------------------------ 15
 def test_defect_15_a_chunk_is_closed_after_an_exception_in_its_body(folder):
     chunk = chunk_in(folder)
-    with pytest.raises(RuntimeError, match="mine"), chunk.open("rb"):  # noqa: PT012
+    with pytest.raises(RuntimeError, match="mine"), chunk.open("rb"):  # noqa: PT012  # what raises is the block
         chunk.read_frames("a")
         raise RuntimeError("mine")
     assert getattr(chunk.fp, "closed", True)
@@ -83,7 +83,7 @@ def test_defect_15_a_failed_write_publishes_nothing(folder, chunk, grey, flag, f
     after = GulpDirectory(folder)
     assert list(after.merged_meta_dict) == ["a", "b", "0", "1", "2"]
     np.testing.assert_array_equal(np.stack(after["a"][0]), before)
-    assert [n for n in os.listdir(folder) if "partial" in n] == []  # noqa: PTH208
+    assert [n for n in os.listdir(folder) if "partial" in n] == []  # noqa: PTH208  # names alone
     with chunk.open("ab"):
         chunk.append("later", {}, [grey(2)])
     assert len(GulpDirectory(folder)["later"][0]) == 1

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,7 +169,7 @@ def test_a_worker_that_does_not_see_the_sources_is_named_before_anything_is_begu
         assert ingestor.run().items == 12
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="no /dev/fd")  # noqa: PTH110
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no /dev/fd")
 def test_a_path_that_is_another_one_there_is_told_of_as_such(folders):
     # An absolute path that every process has something else at.
     adapter = FromFiles(folders / "notes", "/dev/fd", num_items=900)

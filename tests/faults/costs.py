@@ -186,19 +186,19 @@ def main() -> None:
         }
         for what, adapter in sets.items():
             lowest, *_, highest = shares = journal_shares(adapter, folder / what)
-            print(  # noqa: T201
+            print(
                 f"journal: {statistics.median(shares):.2%} of ingesting {what}, "
                 f"{lowest:.2%} to {highest:.2%}"
             )
-        print(f"slots: {slots_seconds() * 1e6:.2f} us for each item")  # noqa: T201
+        print(f"slots: {slots_seconds() * 1e6:.2f} us for each item")
         folder = folder / "40 items of 100 frames" / "0"
         lowest, *_, highest = shares = verify_shares(folder)
-        print(  # noqa: T201
+        print(
             f"verify: {statistics.median(shares):.2%} of reading, "
             f"{lowest:.2%} to {highest:.2%}"
         )
         size = sum(path.stat().st_size for path in folder.glob("*.gulp"))
-        print(f"frames: {size / 4000 / 1000:.1f} kB on average")  # noqa: T201
+        print(f"frames: {size / 4000 / 1000:.1f} kB on average")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class Feeding:
             # Here and now: who looks for a smaller input would wait for each of them.
             traceback.print_stack()
             text = f"FOUND, more than {INPUT_SECONDS} s for {self.last!r}"
-            print(text, file=sys.stderr, flush=True)  # noqa: T201
+            print(text, file=sys.stderr, flush=True)
             os._exit(1)
         self._looked = self.count
 
@@ -202,7 +202,7 @@ def feed(name: str, seconds: float) -> bool:
             draws(options(given(inputs(seeds()[name]))(lambda data: feeding(data))))()
         except Exception:  # noqa: BLE001  # what is looked for
             traceback.print_exc()
-            print(f"{name}: FOUND by {feeding.last!r}", flush=True)  # noqa: T201
+            print(f"{name}: FOUND by {feeding.last!r}", flush=True)
             is_well = False
     feeding.end()
     say(name, feeding)
@@ -229,8 +229,8 @@ def feed_by_atheris(name: str, seconds: float) -> bool:
         command += ["-max_len=20000", "-verbosity=0"]
         done = subprocess.run(command, check=False, stderr=subprocess.PIPE, cwd=corpus)
     if done.returncode:
-        print(done.stderr.decode(errors="replace"), flush=True)  # noqa: T201
-        print(f"{name}: FOUND, see above", flush=True)  # noqa: T201
+        print(done.stderr.decode(errors="replace"), flush=True)
+        print(f"{name}: FOUND, see above", flush=True)
     return done.returncode == 0
 
 
@@ -254,7 +254,7 @@ def be_fed(name: str, seconds: float, options: list[str]) -> None:
 def say(name: str, feeding: Feeding) -> None:
     """Tell what was done."""
     seconds = feeding.seconds()
-    print(f"{name}: {feeding.count} inputs in {seconds:.1f} s", flush=True)  # noqa: T201
+    print(f"{name}: {feeding.count} inputs in {seconds:.1f} s", flush=True)
 
 
 def main(arguments: list[str]) -> int:

@@ -375,7 +375,7 @@ def run_tests(root: Path, arguments: str) -> bool:
 def main(names: list[str]) -> int:
     """Run it."""
     if unknown := set(names).difference(mutation.name for mutation in MUTATIONS):
-        print(f"there is no break {min(unknown)!r}", file=sys.stderr)  # noqa: T201
+        print(f"there is no break {min(unknown)!r}", file=sys.stderr)
         return 2
     chosen = [m for m in MUTATIONS if not names or m.name in names]
     missed = []
@@ -387,23 +387,23 @@ def main(names: list[str]) -> int:
         shutil.copy(REPOSITORY / "pyproject.toml", root)
         for tests in sorted({mutation.tests for mutation in chosen}):
             if not run_tests(root, tests):
-                print(f"fails where nothing is broken: {tests}")  # noqa: T201
+                print(f"fails where nothing is broken: {tests}")
                 return 1
         for mutation in chosen:
             path = root / "gulpio2" / mutation.file
             text = path.read_text("utf-8")
             if text.count(mutation.old) != 1:
-                print(f"NOT THERE any more: {mutation.name}", flush=True)  # noqa: T201
+                print(f"NOT THERE any more: {mutation.name}", flush=True)
                 missed.append(mutation.name)
                 continue
             path.write_text(text.replace(mutation.old, mutation.new), "utf-8")
             found = not run_tests(root, mutation.tests)
             path.write_text(text, "utf-8")
             word = "found" if found else "MISSED"
-            print(f"{word}: {mutation.name} ({mutation.tests})", flush=True)  # noqa: T201
+            print(f"{word}: {mutation.name} ({mutation.tests})", flush=True)
             if not found:
                 missed.append(mutation.name)
-    print(f"{len(chosen) - len(missed)} of {len(chosen)} breaks were found")  # noqa: T201
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} breaks were found")
     return 1 if missed else 0
 
 

@@ -100,7 +100,7 @@ def test_parent_or_worker_killed_at_every_operation_and_resumed(tmp_path, where)
 
 def nameless_memory():
     """Name files of memory that Python gives no name for longer than a moment."""
-    return {path.name for path in Path("/dev/shm").glob("pym-*")}  # noqa: S108
+    return {path.name for path in Path("/dev/shm").glob("pym-*")}  # noqa: S108  # the folder of POSIX shared memory
 
 
 @pytest.mark.parametrize("mode", MODES if LONG else ["count"])

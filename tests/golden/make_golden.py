@@ -28,10 +28,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import inputs  # noqa: E402  the directory had to come first
-import numpy as np  # noqa: E402
-from gulpio2 import GulpChunk, GulpDirectory, utils  # noqa: E402
-from gulpio2.fileio import pickle_serializer  # noqa: E402
-from PIL import Image  # noqa: E402
+import numpy as np  # noqa: E402  # behind that
+from gulpio2 import GulpChunk, GulpDirectory, utils  # noqa: E402  # behind that
+from gulpio2.fileio import pickle_serializer  # noqa: E402  # behind that
+from PIL import Image  # noqa: E402  # behind that
 
 
 def write_chunk(folder, number, sessions, **arguments):

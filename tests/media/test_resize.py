@@ -200,8 +200,8 @@ def test_images_of_an_archive_are_read_where_they_are_open(tmp_path):
 def test_an_image_out_of_a_pipe_is_read_from_where_it_is(tmp_path, buffering):
     Image.fromarray(np.zeros((20, 30, 3), np.uint8)).save(tmp_path / "a.png")
     reader, writer = os.pipe()
-    with open(reader, "rb", buffering) as file:  # noqa: PTH123  a descriptor
-        with open(writer, "wb") as out:  # noqa: PTH123
+    with open(reader, "rb", buffering) as file:  # noqa: PTH123  # a descriptor
+        with open(writer, "wb") as out:  # noqa: PTH123  # a descriptor
             out.write((tmp_path / "a.png").read_bytes())
         assert resize_by_short_edge(file, 10).shape == (10, 15, 3)
 

@@ -41,7 +41,7 @@ def test_damage_inside_of_deflate_is_an_error(tmp_path, drawn, options):
     assert np.array_equal(read_image(path), np.asarray(drawn))
     data = bytearray(path.read_bytes())
     with Image.open(path) as image:
-        tags: dict[int, tuple[int, ...]] = dict(getattr(image, "tag_v2"))  # noqa: B009
+        tags: dict[int, tuple[int, ...]] = dict(getattr(image, "tag_v2"))  # noqa: B009  # its type has no such attribute
     for start, length in zip(tags[273], tags[279], strict=True):
         damaged = bytearray(data)
         damaged[start + length // 2] ^= 8

@@ -275,7 +275,7 @@ def test_content_is_on_the_disk_before_the_name_and_the_name_before_the_end(
     fsync, replace = os.fsync, os.replace
 
     def note_sync(fd):
-        calls.append(("sync", os.readlink(f"/proc/self/fd/{fd}")))  # noqa: PTH115
+        calls.append(("sync", os.readlink(f"/proc/self/fd/{fd}")))  # noqa: PTH115  # as the store calls it
         fsync(fd)
 
     def note_replace(source, target, **_):

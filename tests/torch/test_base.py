@@ -155,7 +155,7 @@ def test_an_entry_may_become_several_samples_or_none(make):
 # ---------------------------------------------------------------- metainfo
 def test_the_constructor_wins_over_the_class_and_the_class_over_the_file(make):
     class Named(BaseDataset):
-        METAINFO = {"classes": ["class"], "task": "class"}  # noqa: RUF012
+        METAINFO = {"classes": ["class"], "task": "class"}
 
     assert make().metainfo == {"classes": ["cat"]}
     assert make(Named).metainfo == {"classes": ["class"], "task": "class"}
@@ -179,7 +179,7 @@ def test_metainfo_is_a_deep_copy_each_time(make):
 
 def test_changing_the_class_later_does_not_change_its_datasets(make):
     class Named(BaseDataset):
-        METAINFO = {"names": ["a"]}  # noqa: RUF012
+        METAINFO = {"names": ["a"]}
 
     dataset = make(Named)
     Named.METAINFO["names"].append("b")

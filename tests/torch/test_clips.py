@@ -423,7 +423,7 @@ def test_a_place_in_the_run_decides_frames_and_augmentation(make_directory):
     import torch
 
     def jitter(clip):
-        noise = torch.rand(1).item() + random.random() + np.random.rand()  # noqa: NPY002
+        noise = torch.rand(1).item() + random.random() + np.random.rand()
         return clip.float() + noise
 
     dataset = RepeatDataset(
@@ -432,13 +432,13 @@ def test_a_place_in_the_run_decides_frames_and_augmentation(make_directory):
     first = dataset[place(1, seed=7)]
     torch.manual_seed(1)
     random.seed(2)
-    np.random.seed(3)  # noqa: NPY002
-    before = torch.rand(1), random.random(), np.random.rand()  # noqa: NPY002
+    np.random.seed(3)
+    before = torch.rand(1), random.random(), np.random.rand()
     torch.manual_seed(1)
     random.seed(2)
-    np.random.seed(3)  # noqa: NPY002
+    np.random.seed(3)
     again = dataset[place(1, seed=7)]
-    after = torch.rand(1), random.random(), np.random.rand()  # noqa: NPY002
+    after = torch.rand(1), random.random(), np.random.rand()
     assert torch.equal(first, again)
     assert before == after  # the trainer's own randomness is left alone
     others = {dataset[place(1, seed=seed)].sum().item() for seed in range(10)}
@@ -451,7 +451,7 @@ def test_a_plain_index_draws_from_the_seeded_global_state(
     dataset = GulpClipDataset(make_directory(counts=[20]), window)
     drawn = []
     for _ in range(2):
-        np.random.seed(5)  # noqa: NPY002
+        np.random.seed(5)
         drawn.append([frame_numbers(dataset[0]) for _ in range(8)])
     assert drawn[0] == drawn[1]
     assert len({tuple(frames) for frames in drawn[0]}) > 1

@@ -127,7 +127,7 @@ def test_classes_come_from_the_labels_at_the_priority_of_a_file(make_directory):
     folder = make_directory(labels={"zebra": 1, "ant": 0})
 
     class Named(GulpDataset):
-        METAINFO = {"classes": ("class",)}  # noqa: RUF012
+        METAINFO = {"classes": ("class",)}
 
     assert GulpDataset(folder).metainfo == {"classes": ["ant", "zebra"]}
     assert Named(folder).metainfo == {"classes": ("class",)}

@@ -200,10 +200,10 @@ def test_global_generators_have_no_part_in_it(pixel_items):
         )
         return next(iter(loader)).clips.copy()
 
-    states = random.getstate(), str(np.random.get_state())  # noqa: NPY002
+    states = random.getstate(), str(np.random.get_state())
     first = run()
-    assert (random.getstate(), str(np.random.get_state())) == states  # noqa: NPY002
-    np.random.seed(5)  # noqa: NPY002
+    assert (random.getstate(), str(np.random.get_state())) == states
+    np.random.seed(5)
     random.seed(5)
     assert np.array_equal(first, run())
 

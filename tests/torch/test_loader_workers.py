@@ -635,7 +635,7 @@ def test_damage_raises(make_directory):
 # ---------------------------------------------------------------- the rest
 def drawn(info):
     time.sleep(0.005)  # so that each worker makes some
-    return int(np.random.randint(1 << 30))  # noqa: NPY002  # of somebody's own
+    return int(np.random.randint(1 << 30))  # of somebody's own
 
 
 def test_workers_do_not_draw_the_same_from_global_generators(folder):

@@ -25,9 +25,9 @@ SAMPLER = {"type": "sample_window", "clip_length": 3}
 def test_without_mmengine_the_missing_package_is_named():
     module = importlib.import_module("gulpio2.torch.mmengine")
     with pytest.raises(MissingDependencyError, match=r"install .gulpio2\[mmengine\]."):
-        module.GulpClipDataset  # noqa: B018  asking for it is what is tested
+        module.GulpClipDataset  # noqa: B018  # asking for it is what is tested
     with pytest.raises(AttributeError, match="no attribute 'Other'"):
-        module.Other  # noqa: B018
+        module.Other  # noqa: B018  # asking for it is what is tested
 
 
 @pytest.mark.parametrize(

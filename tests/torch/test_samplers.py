@@ -510,10 +510,10 @@ def test_each_worker_of_each_rank_is_seeded_on_its_own():
     import torch
 
     def drawn():
-        numbers = random.random(), np.random.rand(), torch.rand(1).item()  # noqa: NPY002
+        numbers = random.random(), np.random.rand(), torch.rand(1).item()
         return tuple(round(number, 6) for number in numbers)
 
-    states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    states = random.getstate(), np.random.get_state(), torch.get_rng_state()
     try:
         seen = []
         for rank, worker in itertools.product(range(2), range(3)):
@@ -524,7 +524,7 @@ def test_each_worker_of_each_rank_is_seeded_on_its_own():
         assert len(set(seen)) == 6
         torch.manual_seed(44)
         random.seed(44)
-        np.random.seed(44)  # noqa: NPY002
+        np.random.seed(44)
         assert drawn() == seen[4]
         # A seed may be of numpy's, of few bits, and any number, as that of a sampler.
         seeds: list[Any] = [np.int64(40), np.int8(124), 2**64 - 1, -(2**70), "40"]
@@ -537,7 +537,7 @@ def test_each_worker_of_each_rank_is_seeded_on_its_own():
             worker_init_fn(1, 3, 1, seeds[4])
     finally:
         random.setstate(states[0])
-        np.random.set_state(states[1])  # noqa: NPY002
+        np.random.set_state(states[1])
         torch.set_rng_state(states[2])
 
 

@@ -91,9 +91,9 @@ def test_seeds_give_numbers_of_their_own():
 
 
 def test_an_int_without_a_place_takes_numpy_s_global_state():
-    np.random.seed(5)  # noqa: NPY002  what workers seed
+    np.random.seed(5)
     first = sample_rng(3).integers(1 << 30, size=4).tolist()
-    np.random.seed(5)  # noqa: NPY002
+    np.random.seed(5)
     assert sample_rng(3).integers(1 << 30, size=4).tolist() == first
     assert sample_rng(3).integers(1 << 30, size=4).tolist() != first
 
@@ -122,7 +122,7 @@ class Drawing:
 
         def draw():
             # One normal number out of two that are made at once.
-            drawn = random.random(), np.random.rand(), np.random.randn()  # noqa: NPY002
+            drawn = random.random(), np.random.rand(), np.random.randn()
             return [*drawn, float(torch.rand(()))]
 
         if self.other is None:  # in each worker
@@ -155,9 +155,9 @@ def test_transforms_draw_the_same_in_workers_as_without_any(tmp_path):
             )
         ]
 
-    np.random.randn()  # noqa: NPY002  the second of two is kept for the next call
-    states = random.getstate(), str(np.random.get_state())  # noqa: NPY002
+    np.random.randn()
+    states = random.getstate(), str(np.random.get_state())
     alone = drawn(0)
     assert len(np.unique(alone)) == 7 * 3 * 4
-    assert states == (random.getstate(), str(np.random.get_state()))  # noqa: NPY002
+    assert states == (random.getstate(), str(np.random.get_state()))
     assert drawn(1) == drawn(2) == alone

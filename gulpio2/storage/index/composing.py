@@ -65,7 +65,7 @@ NO_MAP = (-1, -1)
 
 def load_index(folder: str) -> tuple[IndexContent | None, bool]:
     """Map the file if there is a usable one; say whether it may be replaced."""
-    path = os.path.join(folder, INDEX_NAME)  # noqa: PTH118
+    path = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # the folder is a str
     try:
         return letting_go(lambda: map_index(path)), True
     except FileNotFoundError:
@@ -254,7 +254,7 @@ def compose(
             except FileNotFoundError:
                 continue  # gone since it was looked at, and with it its items
             if part is None or known[3] != state[3]:
-                where = os.path.join(folder, meta_name(state[0]))  # noqa: PTH118
+                where = os.path.join(folder, meta_name(state[0]))  # noqa: PTH118  # the folder is a str
                 part = columns_of_map(data, state[0], where=where)
                 parsed += 1
             known = state
@@ -370,7 +370,7 @@ def read_map(folder: str, number: int) -> tuple[bytes, list[int]]:
     StorageError
         It cannot be read, or is no file.
     """
-    path = os.path.join(folder, meta_name(number))  # noqa: PTH118
+    path = os.path.join(folder, meta_name(number))  # noqa: PTH118  # the folder is a str
     try:
         _wait_for_the_clock(os.stat(path).st_mtime_ns)  # noqa: PTH116  # a tenth of Path's time
         with os.fdopen(open_regular(path), "rb") as file:

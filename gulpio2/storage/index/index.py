@@ -367,7 +367,7 @@ class Index:
                 altered = fresh.columns.describe_altered()
                 _logger.warning(
                     "%s: %s, so it is built anew from the maps, in memory. %s",
-                    os.path.join(self.folder, INDEX_NAME),  # noqa: PTH118
+                    os.path.join(self.folder, INDEX_NAME),  # noqa: PTH118  # the folder is a str
                     why,
                     f"But in them {altered}"
                     if altered
@@ -389,9 +389,9 @@ class Index:
 def _set_first(entry: OrderedDict[str, Any], record: IndexRecord | None) -> None:
     """Have an entry take along what it was made of where it is pickled."""
     if record is not None:
-        entry.first = record.entry  # type: ignore[attr-defined]
+        entry.first = record.entry  # type: ignore[attr-defined]  # set here alone
     elif _first_of(entry) is not None:
-        del entry.first  # type: ignore[attr-defined]
+        del entry.first  # type: ignore[attr-defined]  # set above
 
 
 def _first_of(entry: Any) -> OrderedDict[str, Any] | None:

@@ -319,7 +319,7 @@ def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
     start = 0
     for number, *_, crc32, count in content.chunks.tolist():
         data, _ = read_map(folder, number)
-        where = os.path.join(folder, meta_name(number))  # noqa: PTH118
+        where = os.path.join(folder, meta_name(number))  # noqa: PTH118  # the folder is a str
         wanted = columns_of_map(data, number, where=where)
         found = content.columns.rows(start, start + count)
         start += count

@@ -208,8 +208,8 @@ class LazyDict(OrderedDict[K, V]):
         return reversed(list(self))
 
     # The mixin's methods, which go through those above.
-    get = MutableMapping.get  # type: ignore[assignment]
-    setdefault = MutableMapping.setdefault  # type: ignore[assignment]
+    get = MutableMapping.get  # type: ignore[assignment]  # dict's is overloaded
+    setdefault = MutableMapping.setdefault  # type: ignore[assignment]  # as get
     update = MutableMapping.update
 
     def keys(self) -> KeysView[K]:  # type: ignore[override]  # a plain view

@@ -76,7 +76,7 @@ def may_write_index(path: StrPath, partials: Sequence[str]) -> bool:
         if not PARTIAL.fullmatch(name):
             return False
         try:
-            state = os.stat(os.path.join(path, name))  # noqa: PTH116, PTH118
+            state = os.stat(os.path.join(path, name))  # noqa: PTH116, PTH118  # a str, once for each file
         except OSError:
             continue
         if time.time() - state.st_mtime < _ABANDONED:
