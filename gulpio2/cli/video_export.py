@@ -137,10 +137,12 @@ def _times_in(path: Path) -> list[Fraction]:
     """Read the times of a video's frames: FFmpeg lets some of them wrap around."""
     import av
 
+    from gulpio2.media.demuxing import packets_of
+
     with av.open(f"file:{path}") as container:
         return sorted(
             packet.pts * packet.time_base
-            for packet in container.demux(video=0)
+            for packet in packets_of(container, container.streams.video[0])
             if packet.pts is not None
         )
 

@@ -13,9 +13,10 @@ from gulpio2.errors import SourceReadError
 from gulpio2.media import counting, threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.container_colour import in_declared_colours
+from gulpio2.media.demuxing import packets_of
 from gulpio2.media.edit_lists import tell_of_odd_edits
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
-from gulpio2.media.opening import container_options, damage_of
+from gulpio2.media.opening import damage_of, open_container
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
 from gulpio2.media.transport import JOINT, missing_packets
 
@@ -246,7 +247,7 @@ class OpenVideo:
     def packets(self) -> Iterator[Any]:
         """Read the packets of the stream that hold something."""
         try:
-            for packet in self._container.demux(self.stream):
+            for packet in packets_of(self._container, self.stream):
                 if packet.size == 0:  # repeats a frame, or is PyAV's mark of the end
                     self._num_packets += packet.dts is not None
                     continue
@@ -355,20 +356,7 @@ def open_video(
     name = os.fspath(path)
     damage = damage_of(name, cached=cached_damage)
     options = {"max_pixels": str(max_pixels)}
-    try:
-        container = av.open(
-            f"file:{name}",  # an explicit protocol: a file may be called "a:b.mp4"
-            options=options,
-            container_options=container_options(),
-        )
-    except (av.FFmpegError, ValueError) as cause:
-        reason = f"it {damage.message}" if damage else str(cause.args[-1])
-        if isinstance(cause, av.FFmpegError) and not damage:
-            reason = cause.strerror or str(cause)
-        raise SourceReadError(
-            f"Video {name!r} cannot be opened: {reason}. It is no video, or damaged: "
-            "leave it out."
-        ) from cause
+    container = open_container(name, damage, options)
     with container:
         if damage is not None and not damage.excusable:
             raise SourceReadError(

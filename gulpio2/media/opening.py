@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import av
 
@@ -14,7 +14,7 @@ from gulpio2.media.wholeness import find_damage
 if TYPE_CHECKING:
     from gulpio2.media.wholeness import Damage
 
-__all__ = ["container_options", "damage_of"]
+__all__ = ["damage_of", "open_container"]
 
 # Demuxers that open what their file names: other files, this one again without end, or
 # the network.
@@ -24,8 +24,45 @@ _REFERRING = frozenset(
 )
 
 
+def open_container(name: str, damage: Damage | None, options: dict[str, str]) -> Any:
+    """Open a file, to be closed by the caller.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    damage : Damage or None
+        What is missing from it.
+    options : dict
+        Of its streams.
+
+    Returns
+    -------
+    av.container.InputContainer
+
+    Raises
+    ------
+    SourceReadError
+        It is no video, or too damaged.
+    """
+    try:
+        return av.open(
+            f"file:{name}",  # an explicit protocol: a file may be called "a:b.mp4"
+            options=options,
+            container_options=_container_options(),
+        )
+    except (av.FFmpegError, ValueError) as cause:
+        reason = f"it {damage.message}" if damage else str(cause.args[-1])
+        if isinstance(cause, av.FFmpegError) and not damage:
+            reason = cause.strerror or str(cause)
+        raise SourceReadError(
+            f"Video {name!r} cannot be opened: {reason}. It is no video, or damaged: "
+            "leave it out."
+        ) from cause
+
+
 @functools.cache
-def container_options() -> dict[str, str]:
+def _container_options() -> dict[str, str]:
     """List the formats that a video may have; an image "a%d.png" is no series."""
     formats = sorted(av.formats_available - _REFERRING)
     return {"format_whitelist": ",".join(formats), "pattern_type": "none"}

@@ -124,3 +124,18 @@ def test_tags_that_are_missing_between_two_others_are_noticed(whole):
     damage = find_damage(whole)
     assert damage is not None
     assert "a tag ends elsewhere" in damage.message
+
+
+def test_a_script_behind_the_last_frame_costs_none(tmp_path, write_video, pictures):
+    """It is a stream of which FFmpeg tells only then, as yamdi and flvmeta write it.
+
+    In a shorter file it finds it when it opens that.
+    """
+    path = write_video(
+        tmp_path / "a.flv", pictures(160, 16, 32), options={"g": "4"}, with_audio=True
+    )
+    content = b"\2\0\x0conLastSecond\x08\0\0\0\0\0\0\x09"
+    tag = b"\x12" + len(content).to_bytes(3, "big") + b"\0\x0f\x96\0\0\0\0" + content
+    path.write_bytes(path.read_bytes() + tag + len(tag).to_bytes(4, "big"))
+    assert sum(1 for _ in VideoFrames(path).stored()) == 160
+    assert len(VideoFrames(path).source_times() or ()) == 160
