@@ -2,16 +2,18 @@
 
 FFmpeg counts too, and marks the packet of a frame of which some are missing. But its
 parsers of H.264 and HEVC lose the mark where the gap is in the first frame or where the
-second one begins, and may lose it where it has to look for the next packet.
+second one begins, and may lose it where it has to look for the next packet. Where it
+has to look far, it leaves out the rest of a frame, and no mark tells of it.
 """
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gulpio2.media.cut import read_at
+from gulpio2.media.demuxing import ASTRAY
 from gulpio2.media.part_walks import transport_packet
 
 if TYPE_CHECKING:
@@ -50,63 +52,117 @@ def missing_packets(path: str, pid: int) -> str | None:
     try:
         with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # as it is named
             unit = transport_packet(file)
-            place = None if unit is None else _first_gap(file, unit, pid)
+            found = None if unit is None else _first_gap(file, unit, pid)
     except OSError:
         return None
-    if place is None:
+    if found is None:
         return None
-    return f"packets of it are missing, or are there twice, before byte {place}{JOINT}"
+    if found.is_cut:
+        return (
+            f"what is no packet goes through a frame before byte {found.place}, of "
+            "which FFmpeg leaves out the rest"
+        )
+    return (
+        f"packets of it are missing, or are there twice, before byte {found.place}"
+        f"{JOINT}"
+    )
 
 
-def _first_gap(file: IO[bytes], unit: Unit, pid: int) -> int | None:
-    position, last = 0, -1
-    while data := read_at(file, position, _AT_A_TIME * unit.num_bytes):
+class _Gap(NamedTuple):
+    """Something that is missing."""
+
+    place: int
+    is_cut: bool
+    """Whether all packets are there, but far from each other."""
+
+
+class _Counter(NamedTuple):
+    """What is known of a stream before a place."""
+
+    last: int = -1
+    """The last counter; -1 before the first frame."""
+    is_cut: bool = False
+    """Whether a long stretch that holds no packet has come since its last one."""
+
+
+def _first_gap(file: IO[bytes], unit: Unit, pid: int) -> _Gap | None:
+    position, counter, step = 0, _Counter(), unit.num_bytes
+    end = 0  # of the last packet
+    while data := read_at(file, position, _AT_A_TIME * step):
         packets = np.frombuffer(data, np.uint8)
-        packets = packets[: len(data) // unit.num_bytes * unit.num_bytes]
-        packets = packets.reshape(-1, unit.num_bytes)[:, unit.at :]
+        packets = packets[: len(data) // step * step]
+        packets = packets.reshape(-1, step)[:, unit.at :]
         astray = np.flatnonzero(packets[:, :1] != _SYNC)
         if astray.size:
             packets = packets[: astray[0]]
-        gap, last = _gap_in(packets, pid, last)
-        if gap is not None:
-            return position + gap * unit.num_bytes
-        position += len(packets) * unit.num_bytes
-        if astray.size or not len(packets):
-            found = _found_again(data, len(packets) * unit.num_bytes, unit)
+        done = len(packets) * step
+        if done:
+            if _is_far(file, end, position):
+                counter = counter._replace(is_cut=True)
+            gap, counter = _gap_in(packets, pid, counter)
+            if gap is not None:
+                return _Gap(position + gap * step, counter.is_cut)
+            position += done
+            end = position
+        if astray.size or not done:
+            is_last = len(data) < _AT_A_TIME * step
+            found = _found_again(data, done, unit, is_last=is_last)
             position += found
-            if not found:
+            if not found and is_last:
                 return None
+            if not found and not done:  # nothing in these bytes, but for their end
+                position += len(data) - _TO_FIND * step
     return None
 
 
+def _is_far(file: IO[bytes], start: int, end: int) -> bool:
+    """Tell whether FFmpeg finds nothing between these bytes that might be a packet."""
+    while start + ASTRAY <= end:
+        place = read_at(file, start, ASTRAY).rfind(_SYNC)
+        if place < 0:
+            return True
+        start += place + 1
+    return False
+
+
 def _gap_in(
-    packets: npt.NDArray[np.uint8], pid: int, last: int
-) -> tuple[int | None, int]:
-    """Give the first packet behind a gap, and the last counter; -1 before the first."""
+    packets: npt.NDArray[np.uint8], pid: int, counter: _Counter
+) -> tuple[int | None, _Counter]:
+    """Give the first packet behind a gap, and what is known behind all of them."""
     ids = (packets[:, 1] & 0x1F).astype(np.int32) << 8 | packets[:, 2]
     own = np.flatnonzero(ids == pid)
     begins = packets[own, 1] & 0x40 != 0
+    last = counter.last
     if last < 0:  # what is before the first frame that begins is of none
         own = own[np.argmax(begins) :] if begins.any() else own[:0]
     if not own.size:
-        return None, last
+        return None, counter
     fields, counters = packets[own, 3], (packets[own, 3] & 0xF).astype(np.int32)
+    has_payload = fields & 0x10 != 0
     previous: npt.NDArray[Any] = np.concatenate([[last], counters[:-1]])
     # One without a payload does not count.
-    expected = previous + (fields & 0x10 != 0) & 0xF
+    expected = previous + has_payload & 0xF
     is_told = (fields & 0x20 != 0) & (packets[own, 4] > 0) & (packets[own, 5] >> 7 != 0)
     gaps = (counters != expected) & ~is_told & (previous >= 0)
     found = np.flatnonzero(gaps)
-    return (int(own[found[0]]) if found.size else None), int(counters[-1])
+    first = int(own[found[0]]) if found.size else None
+    is_cut = counter.is_cut and last >= 0
+    if is_cut and has_payload.any():
+        place = own[np.argmax(has_payload)]
+        if not packets[place, 1] & 0x40 and (first is None or place < first):
+            return int(place), counter
+        is_cut = False
+    return first, _Counter(int(counters[-1]), is_cut)
 
 
-def _found_again(data: bytes, start: int, unit: Unit) -> int:
+def _found_again(data: bytes, start: int, unit: Unit, *, is_last: bool) -> int:
     """Give how many bytes further packets begin again; 0 for not in these bytes."""
     step = unit.num_bytes
+    least = 1 if is_last else _TO_FIND  # behind the last bytes of a file are no more
     place = data.find(_SYNC, start + 1 + unit.at)
     while place >= 0:
         starts = data[place : place + _TO_FIND * step : step]
-        if starts == bytes([_SYNC]) * len(starts):
+        if len(starts) >= least and starts == bytes([_SYNC]) * len(starts):
             return place - unit.at - start
         place = data.find(_SYNC, place + 1)
     return 0

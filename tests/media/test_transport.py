@@ -75,3 +75,57 @@ def test_what_is_no_file_tells_nothing(tmp_path):
     assert missing_packets(str(tmp_path / "none.ts"), PID) is None
     (tmp_path / "a.ts").write_bytes(b"nothing")
     assert missing_packets(str(tmp_path / "a.ts"), PID) is None
+
+
+LONG = [70_000, 7_000_000]
+
+
+@pytest.mark.parametrize("length", LONG)
+def test_a_long_stretch_without_packets_costs_no_frame(whole, length):
+    """FFmpeg looks through some of it at a time, and then wants to be asked again."""
+    packets = packets_of(whole.read_bytes())
+    own = [i for i, packet in enumerate(packets) if pid_of(packet) == PID]
+    begins = [i for i in own if packets[i][1] & 0x40]
+    for at in (len(packets), begins[1], begins[7]):
+        whole.write_bytes(b"".join([*packets[:at], bytes(length), *packets[at:]]))
+        assert sum(1 for _ in VideoFrames(whole).stored()) == 12
+
+
+@pytest.mark.parametrize("length", LONG)
+def test_a_long_stretch_inside_of_a_frame_is_noticed(whole, length):
+    packets = packets_of(whole.read_bytes())
+    own = [i for i, packet in enumerate(packets) if pid_of(packet) == PID]
+    at = next(i for i in own[len(own) // 2 :] if not packets[i][1] & 0x40)
+    whole.write_bytes(b"".join([*packets[:at], bytes(length), *packets[at:]]))
+    assert "goes through a frame" in (missing_packets(str(whole), PID) or "")
+    with pytest.raises(SourceReadError):
+        list(VideoFrames(whole).stored())
+
+
+def test_a_long_stretch_in_which_packets_may_begin_costs_no_frame(whole):
+    packets = packets_of(whole.read_bytes())
+    own = [i for i, packet in enumerate(packets) if pid_of(packet) == PID]
+    at = next(i for i in own[len(own) // 2 :] if not packets[i][1] & 0x40)
+    # Each may be a packet of no stream, until the next one is looked at.
+    odd = (b"G\x1f\xff\x10" + bytes(30_000)) * 4
+    whole.write_bytes(b"".join([*packets[:at], odd, *packets[at:]]))
+    assert missing_packets(str(whole), PID) is None
+    assert sum(1 for _ in VideoFrames(whole).stored()) == 12
+
+
+@pytest.mark.parametrize("length", [70_000, 7_000_000])
+def test_packets_that_are_missing_at_a_long_stretch_are_noticed(whole, length):
+    packets = packets_of(whole.read_bytes())
+    own = [i for i, packet in enumerate(packets) if pid_of(packet) == PID]
+    lost = own[len(own) // 2]
+    parts = [*packets[:lost], bytes(length), *packets[lost + 1 :]]
+    whole.write_bytes(b"".join(parts))
+    assert "are missing" in (missing_packets(str(whole), PID) or "")
+    with pytest.raises(SourceReadError, match=r"missing|damaged|Invalid"):
+        list(VideoFrames(whole).stored())
+
+
+def test_nothing_but_zeros_from_a_place_on_has_an_end(whole):
+    with whole.open("r+b") as file:
+        file.truncate(1 << 26)  # where no file system keeps the zeros
+    assert sum(1 for _ in VideoFrames(whole).stored()) == 12
