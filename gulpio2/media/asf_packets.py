@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.cut import WRITE_ANEW, Damage, cut, read_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,13 +27,17 @@ _VIDEO = bytes.fromhex("c0ef19bc4d5bcf11a8fd00805f5c442b")
 _NUMBER_AT, _NUMBER = 72, 0x7F
 # The size of a packet in the properties, what is before the first one, and how one
 # begins that is written with room for the correction of errors, as nearly all are.
-_SIZE_AT, _DATA_HEADER, _CORRECTION = 92, 50, b"\x82\0\0"
+# Those of others, as of GStreamer, begin with a number that is below this.
+_SIZE_AT, _DATA_HEADER, _CORRECTION, _CORRECTED = 92, 50, b"\x82\0\0", 0x80
 # Of no file: it stands for a length that was not known yet.
 _UNKNOWN_LENGTH = (1 << 64) - 1
 # Section 5.2.2: by two bits, how many bytes a number has.
 _WIDTHS = (0, 1, 2, 4)
 _TIMES = 6  # bytes: when a packet is sent, and how long it lasts
 _WITH_SIZE, _COMPRESSED = 8, 1  # bytes that are repeated with each part of an object
+# Where less of a packet is left, FFmpeg goes on to the next one (FRAME_HEADER_SIZE in
+# ``libavformat/asfdec_f.c``).
+_LEAST_PART = 6
 # Numbers of objects that are missing. A greater jump may be where files were joined.
 _FEW = 8
 
@@ -49,6 +53,8 @@ class _Part(NamedTuple):
     length: int
     num_objects: int
     """More than one where several whole ones are together."""
+    is_read: bool
+    """Whether FFmpeg reads it."""
 
 
 class _Begun(NamedTuple):
@@ -96,16 +102,24 @@ def _videos_of(header: bytes) -> set[int]:
 def _check_packets(file: IO[bytes], places: range, videos: set[int]) -> Damage | None:
     """See whether packets, which are of one size, begin where they have to."""
     step = places.step
-    if step < len(_CORRECTION) or read_at(file, places.start, 3) != _CORRECTION:
+    first = read_at(file, places.start, len(_CORRECTION))
+    is_corrected = first == _CORRECTION
+    if step < len(_CORRECTION) or not (is_corrected or first[:1] < b"\x80"):
         return None
     begun: dict[int, _Begun] = {}
     for position in places:
         packet = read_at(file, position, step)
-        if packet[:3] != _CORRECTION:
+        if is_corrected:
+            is_begun = packet.startswith(_CORRECTION)
+        else:
+            is_begun = packet[0] < _CORRECTED
+        if not is_begun:
             return Damage(f"is damaged: at byte {position} no packet begins")
         try:
-            for part in _parts_of(packet):
+            for part in _parts_of(packet, len(_CORRECTION) if is_corrected else 0):
                 if part.stream in videos:
+                    if not part.is_read:
+                        return _unread(position)
                     _add(begun, part)
         except (IndexError, ValueError):
             return Damage(
@@ -115,6 +129,14 @@ def _check_packets(file: IO[bytes], places: range, videos: set[int]) -> Damage |
     if any(stream.done < stream.size for stream in begun.values()):
         return Damage("is damaged: the end of its last frame is missing")
     return None
+
+
+def _unread(position: int) -> Damage:
+    return Damage(
+        f"says of its packet at byte {position} that it is filled up more than there "
+        "is room behind its parts, so that FFmpeg leaves out some",
+        advice=WRITE_ANEW,
+    )
 
 
 def _add(begun: dict[int, _Begun], part: _Part) -> None:
@@ -137,8 +159,12 @@ def _add(begun: dict[int, _Begun], part: _Part) -> None:
     begun[part.stream] = _Begun(number + part.num_objects - 1, size, done)
 
 
-def _parts_of(packet: bytes) -> Iterator[_Part]:
-    at = len(_CORRECTION)
+def _parts_of(packet: bytes, at: int) -> Iterator[_Part]:
+    """Give the parts in a packet, whose numbers begin at a byte.
+
+    GStreamer gives some packets a length without what fills them up, and tells of that
+    as well. FFmpeg has the last part that it begins end behind that place.
+    """
 
     def number(kind: int) -> int:
         nonlocal at
@@ -157,7 +183,9 @@ def _parts_of(packet: bytes) -> Iterator[_Part]:
     if flags & 1:
         count, of_length = packet[at] & 0x3F, packet[at] >> 6
         at += 1
+    is_read = at <= end
     for _ in range(count):
+        is_read = is_read and at + _LEAST_PART <= end
         stream = packet[at] & _NUMBER
         at += 1
         object_number = number(properties >> 4)
@@ -165,17 +193,19 @@ def _parts_of(packet: bytes) -> Iterator[_Part]:
         size = int.from_bytes(packet[at : at + 4], "little")
         at += repeated
         length = number(of_length) if flags & 1 else end - at
-        if length < 0 or at + length > min(end, len(packet)):
+        is_read = is_read and at <= end
+        if length < 0 or at + length > len(packet):
             raise ValueError
+        end = max(end, at + length)
         if repeated == _COMPRESSED:
             num_objects, done = 0, at
             while done < at + length:
                 done += packet[done] + 1
                 num_objects += 1
-            yield _Part(stream, object_number, 0, length, length, num_objects)
+            yield _Part(stream, object_number, 0, length, length, num_objects, is_read)
         else:
             known = size if repeated >= _WITH_SIZE else -1
-            yield _Part(stream, object_number, offset, known, length, 1)
+            yield _Part(stream, object_number, offset, known, length, 1, is_read)
         at += length
     if any(packet[at:end]):  # parts that are not counted
         raise ValueError

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import IO, NamedTuple
 
-__all__ = ["Damage", "cut", "read_at"]
+__all__ = ["GET_WHOLE", "WRITE_ANEW", "Damage", "cut", "read_at"]
+
+# What to do, without a stop.
+GET_WHOLE = "Get a whole copy of it, or leave it out"
+WRITE_ANEW = "Write it anew with another program than FFmpeg, or leave it out"
 
 
 class Damage(NamedTuple):
@@ -14,6 +18,7 @@ class Damage(NamedTuple):
     """For an error: a clause without a subject, as "is cut ..."."""
     excusable: bool = False
     """All frames may be there nevertheless, if the container counted them."""
+    advice: str = GET_WHOLE
 
 
 def cut(what: str, promised: int, size: int, *, excusable: bool = False) -> Damage:

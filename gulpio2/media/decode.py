@@ -13,6 +13,7 @@ from gulpio2.errors import SourceReadError
 from gulpio2.media import counting, threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.container_colour import in_declared_colours
+from gulpio2.media.cut import GET_WHOLE
 from gulpio2.media.demuxing import packets_of
 from gulpio2.media.edit_lists import tell_of_odd_edits
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
@@ -264,7 +265,7 @@ class OpenVideo:
     def _check_end(self) -> None:
         """Compare what was read with what the container promised."""
         if self._damage and not 0 < self.promise.num_frames <= self._num_packets:
-            raise self._error(f"the file {self._damage.message}")
+            raise self._error(f"the file {self._damage.message}", self._damage.advice)
         of_file = self.path, self._container, self.stream
         in_fragments = counting.promised_by_fragments(*of_file)
         self.promise.raise_to(in_fragments)
@@ -310,9 +311,7 @@ class OpenVideo:
         if width * height > self._max_pixels:
             raise self._too_large(width, height)
 
-    def _error(
-        self, cause: str | None, advice: str = "Get a whole copy of it, or leave it out"
-    ) -> SourceReadError:
+    def _error(self, cause: str | None, advice: str = GET_WHOLE) -> SourceReadError:
         return SourceReadError(
             f"Video {self.path!r} cannot be read at frame {self._num_frames}: "
             f"{cause or 'FFmpeg does not say why'}. {advice}."
@@ -360,8 +359,7 @@ def open_video(
     with container:
         if damage is not None and not damage.excusable:
             raise SourceReadError(
-                f"Video {name!r} cannot be read: it {damage.message}. Get a whole copy "
-                "of it, or leave it out."
+                f"Video {name!r} cannot be read: it {damage.message}. {damage.advice}."
             )
         chosen = choose_stream(container, name, stream)
         codec = chosen.codec_context

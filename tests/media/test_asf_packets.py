@@ -89,3 +89,74 @@ def test_sound_that_is_missing_costs_no_video(tmp_path, write_video, pictures):
     path.write_bytes(data)
     assert find_damage(path) is None
     assert sum(1 for _ in VideoFrames(path).stored()) == NUM_FRAMES
+
+
+def without_correction(data):
+    """Take the room for the correction of errors out, as GStreamer writes it."""
+    step, start = 1000, data.index(DATA) + 50
+    properties = data.index(bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365"))
+    packets = [data[at : at + step] for at in range(start, len(data) - step + 1, step)]
+    packets = [packet for packet in packets if packet.startswith(b"\x82\0\0")]
+    header = bytearray(data[:start])
+    for at in (92, 96):
+        header[properties + at : properties + at + 4] = (step - 3).to_bytes(4, "little")
+    length = 50 + (step - 3) * len(packets)
+    header[start - 34 : start - 26] = length.to_bytes(8, "little")
+    return bytes(header), [packet[3:] for packet in packets]
+
+
+def with_length(packet, said):
+    """Give a packet a length without what fills it up, of which it says something."""
+    assert packet[0] & 0x78 == 0x10  # no length, and two bytes for what fills it up
+    filled = int.from_bytes(packet[2:4], "little")
+    rest = packet[4 : len(packet) - filled]
+    numbers = (6 + len(rest)).to_bytes(2, "little") + said.to_bytes(2, "little")
+    return bytes([packet[0] | 0x40, packet[1]]) + numbers + rest + bytes(filled - 2)
+
+
+@pytest.fixture
+def uncorrected(tmp_path, write_video, pictures):
+    path = write_video(
+        tmp_path / "a.wmv",
+        pictures(NUM_FRAMES, 48, 64),
+        codec="wmv2",
+        options={"g": "6"},
+        mux_options={"packet_size": "1000"},
+    )
+    header, packets = without_correction(path.read_bytes())
+    path.write_bytes(header + b"".join(packets))
+    return path, header, packets
+
+
+def test_packets_need_no_room_for_the_correction_of_errors(uncorrected):
+    path, header, packets = uncorrected
+    assert find_damage(path) is None
+    assert sum(1 for _ in VideoFrames(path).stored()) == NUM_FRAMES
+    lost = len(packets) // 2
+    path.write_bytes(
+        header + b"".join([*packets[:lost], bytes(997), *packets[lost + 1 :]])
+    )
+    with pytest.raises(SourceReadError, match="parts of frames are missing"):
+        list(VideoFrames(path).stored())
+    odd = b"\x90" + packets[lost][1:]
+    path.write_bytes(header + b"".join([*packets[:lost], odd, *packets[lost + 1 :]]))
+    with pytest.raises(SourceReadError, match="no packet begins"):
+        list(VideoFrames(path).stored())
+
+
+def test_no_part_is_lost_silently_where_a_length_is_without_what_fills_up(uncorrected):
+    """FFmpeg takes off from the length what is told of, unless a part is there."""
+    path, header, packets = uncorrected
+    refused = []
+    for said in range(0, 999, 9):
+        changed = with_length(packets[-1], said)
+        assert len(changed) == len(packets[-1])
+        path.write_bytes(header + b"".join([*packets[:-1], changed]))
+        if damage := find_damage(path):
+            assert "FFmpeg leaves out some" in damage.message
+            refused.append(said)
+        else:
+            assert sum(1 for _ in VideoFrames(path).stored()) == NUM_FRAMES
+    assert 0 < len(refused) < 111
+    with pytest.raises(SourceReadError, match="Write it anew with another program"):
+        list(VideoFrames(path).stored())
