@@ -5,6 +5,7 @@ Video
     * `indexing`: frames of a source by number. `deferred`: a source that is found late.
     * `wholeness`: compares a file with what its own structure says about its length;
       `mp4_boxes` by the boxes of MP4, `matroska` by the elements of Matroska and WebM,
+      which `ebml` reads,
       `ogg_pages` by the pages of Ogg, `flv_tags` by the tags of FLV,
       `asf_packets` by the packets of ASF,
       `gif_blocks` by the blocks of GIF, `nut_packets` by the packets of NUT,

@@ -10,9 +10,18 @@ format may add.
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING
 
 from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.ebml import (
+    LACE_HEADER,
+    LACING,
+    LONGEST_NUMBER,
+    Element,
+    Inside,
+    are_laces_inside,
+    element_at,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,39 +80,8 @@ _NUMBERS_IN_TRACK = frozenset(
     | {0xB0, 0xBA, 0x54AA, 0x54BB, 0x54CC, 0x54DD, 0x54B0, 0x54BA, 0x54B2, 0x53B8}
     | {0x53C0, 0x9A, 0x9D, 0xB5, 0x78B5, 0x9F, 0x6264}
 )
-_LONGEST_NUMBER = 8  # bytes
 _DEEPEST = 8  # elements in each other; it takes four
 _LEAST_LEVEL_1 = 0x10000000  # ids of the elements of a segment have four bytes
-
-_LONGEST_HEADER = 12  # bytes: an id of 4, a size of 8
-# Read with the header of a block: the number of its track, its time, its flags.
-_LONGEST_BLOCK_HEADER = 8 + 2 + 1
-_LACING = 0x06  # bits of the flags
-_XIPH, _FIXED = 0x02, 0x04
-_LACE_HEADER = 4096  # bytes, by far enough for the sizes of 256 small frames
-
-
-class _Element(NamedTuple):
-    """Header of an EBML element."""
-
-    id_: int
-    position: int
-    start: int
-    """Where its content begins."""
-    end: int | None
-    """None where the size is unknown: up to the next element that cannot be inside."""
-    head: bytes
-    """The first bytes behind its header."""
-
-
-class _Inside(NamedTuple):
-    """Header of an element that ends inside of the one that holds it."""
-
-    id_: int
-    position: int
-    start: int
-    end: int
-    head: bytes
 
 
 class _DamageError(Exception):
@@ -120,10 +98,10 @@ def check_matroska(file: IO[bytes], size: int) -> Damage | None:
     position = 0
     try:
         while position < size:
-            header = _element(file, position)
+            header = element_at(file, position)
             if position and (header is None or header.id_ != EBML):
                 break  # what follows the last segment
-            segment = header and _element(file, header.end or 0)
+            segment = header and element_at(file, header.end or 0)
             if segment is None or segment.id_ != _SEGMENT:
                 return Damage("is cut off or damaged: it has no Matroska segment")
             if segment.end is not None and segment.end > size:
@@ -149,12 +127,12 @@ class _Walk:
         self._blocks: dict[int, int] = {}
         self._laced: dict[int, int] = {}
 
-    def through_segment(self, segment: _Element) -> int:
+    def through_segment(self, segment: Element) -> int:
         """Walk through all that is in a segment; gives where it ends."""
         end = self._size if segment.end is None else segment.end
         position = segment.start
         while position < end:
-            element = _element(self._file, position)
+            element = element_at(self._file, position)
             if element is None:
                 raise _broken(position)
             if segment.end is None and element.id_ == EBML:
@@ -171,7 +149,7 @@ class _Walk:
             position = element.end
         return position
 
-    def _is_hidden_cluster(self, element: _Element) -> bool:
+    def _is_hidden_cluster(self, element: Element) -> bool:
         """Tell whether an id is a damaged one of a cluster, or one of its elements."""
         if element.id_ in _IN_SEGMENT or element.id_ in _ANYWHERE:
             return False
@@ -184,12 +162,12 @@ class _Walk:
             return False
         return bool(alone._blocks)
 
-    def _through_cluster(self, cluster: _Element, end: int) -> int:
+    def _through_cluster(self, cluster: Element, end: int) -> int:
         """Walk through the blocks of a cluster; gives where it ends."""
         limit = end if cluster.end is None else cluster.end
         position = cluster.start
         while position < limit:
-            element = _element(self._file, position)
+            element = element_at(self._file, position)
             if element is None:
                 raise _broken(position)
             id_, _, start, element_end, head = element
@@ -208,7 +186,7 @@ class _Walk:
                 # by the track it begins with, like terabytes. Times may be as large.
                 length = element_end - start
                 is_large = length > 4 and b"\x80" <= head[:1] < b"\xff"
-                if length > _LONGEST_NUMBER or (is_large and id_ != _TIMESTAMP):
+                if length > LONGEST_NUMBER or (is_large and id_ != _TIMESTAMP):
                     raise _broken(position)
             position = element_end
         return position
@@ -226,28 +204,28 @@ class _Walk:
                 Damage(f"is damaged: there is no block in the group at byte {position}")
             )
 
-    def _check_in_group(self, child: _Inside, depth: int = 0) -> None:
+    def _check_in_group(self, child: Inside, depth: int = 0) -> None:
         id_ = child.id_
         if id_ in _MASTERS_IN_GROUP and depth < _DEEPEST:
             # FFmpeg leaves out the rest of the cluster behind one that is damaged.
             for below in self._inside(child.start, child.end):
                 self._check_in_group(below, depth + 1)
         elif id_ in _NUMBERS_IN_GROUP:
-            if child.end - child.start > _LONGEST_NUMBER:
+            if child.end - child.start > LONGEST_NUMBER:
                 raise _broken(child.position)
         elif id_ not in _IN_GROUP and id_ < 1 << 8:
             # New elements have longer ids; content that is taken for an element, since
             # a size was damaged, has mostly one of these.
             raise _broken(child.position)
 
-    def _inside(self, start: int, end: int) -> Iterator[_Inside]:
+    def _inside(self, start: int, end: int) -> Iterator[Inside]:
         """Read the headers of the elements that fill another."""
         position = start
         while position < end:
-            element = _element(self._file, position)
+            element = element_at(self._file, position)
             if element is None or element.end is None or element.end > end:
                 raise _broken(position)
-            yield _Inside(
+            yield Inside(
                 element.id_, position, element.start, element.end, element.head
             )
             position = element.end
@@ -257,7 +235,7 @@ class _Walk:
         first = head[0] if head else 0
         length = 9 - first.bit_length()
         flags_at = length + 2
-        if length > _LONGEST_NUMBER or flags_at >= min(len(head), end - start):
+        if length > LONGEST_NUMBER or flags_at >= min(len(head), end - start):
             raise _broken(position, "block")
         if length == 1:
             number = first & 0x7F
@@ -265,14 +243,14 @@ class _Walk:
             number = int.from_bytes(head[:length], "big") & ((1 << (7 * length)) - 1)
         if number not in self._blocks:
             self._blocks[number] = position
-        if lacing := head[flags_at] & _LACING:
+        if lacing := head[flags_at] & LACING:
             self._laced.setdefault(number, position)
             data_at = start + flags_at + 1
-            data = read_at(self._file, data_at, min(end - data_at, _LACE_HEADER))
-            if not _are_laces_inside(lacing, data, end - data_at):
+            data = read_at(self._file, data_at, min(end - data_at, LACE_HEADER))
+            if not are_laces_inside(lacing, data, end - data_at):
                 raise _broken(position, "block")
 
-    def _see_tracks(self, tracks: _Element) -> None:
+    def _see_tracks(self, tracks: Element) -> None:
         for entry in self._inside(tracks.start, tracks.end or tracks.start):
             if entry.id_ != _TRACK_ENTRY:
                 continue
@@ -285,7 +263,7 @@ class _Walk:
                 if numbers.get(_TRACK_TYPE) == _VIDEO and numbers.get(_MAY_LACE) == 0:
                     self._unlaced.add(number)
 
-    def _in_track(self, master: _Inside, depth: int = 0) -> Iterator[_Inside]:
+    def _in_track(self, master: Inside, depth: int = 0) -> Iterator[Inside]:
         """Read what is told of a track, at all depths.
 
         FFmpeg leaves out the tracks behind one that is damaged, and then their blocks.
@@ -294,7 +272,7 @@ class _Walk:
             if child.id_ in _MASTERS_IN_TRACK and depth < _DEEPEST:
                 yield from self._in_track(child, depth + 1)
             elif child.id_ in _NUMBERS_IN_TRACK:
-                if child.end - child.start > _LONGEST_NUMBER:
+                if child.end - child.start > LONGEST_NUMBER:
                     raise _broken(child.position)
                 yield child
 
@@ -311,69 +289,6 @@ class _Walk:
         for number, position in self._laced.items():
             if number in self._unlaced:
                 raise _broken(position, "block")
-
-
-def _element(file: IO[bytes], position: int) -> _Element | None:
-    """Read the header of an element; None where there is none."""
-    try:
-        file.seek(position)
-    except (OSError, OverflowError):  # beyond what a file system has
-        return None
-    header = file.read(_LONGEST_HEADER + _LONGEST_BLOCK_HEADER)
-    # Lengths are told by the zeros at the beginning.
-    id_length = 9 - header[0].bit_length() if header else 9
-    if id_length > 4 or id_length >= len(header):
-        return None
-    size_length = 9 - header[id_length].bit_length()
-    header_length = id_length + size_length
-    if size_length > 8 or header_length > len(header):
-        return None
-    id_ = header[0] if id_length == 1 else int.from_bytes(header[:id_length], "big")
-    mask = (1 << (7 * size_length)) - 1
-    length = int.from_bytes(header[id_length:header_length], "big") & mask
-    start = position + header_length
-    end = None if length == mask else start + length
-    return _Element(id_, position, start, end, header[header_length:])
-
-
-def _are_laces_inside(lacing: int, data: bytes, length: int) -> bool:
-    """Tell whether the frames of a block, by the sizes it tells, are inside of it.
-
-    Parameters
-    ----------
-    lacing : int
-        How the sizes are told.
-    data : bytes
-        What is behind the flags, or the beginning of it.
-    length : int
-        Of all of that, in bytes.
-    """
-    if not data:
-        return False
-    others, at, total, size = data[0], 1, 0, 0
-    if lacing == _FIXED:
-        return (length - 1) % (others + 1) == 0
-    for index in range(others):
-        if lacing == _XIPH:
-            size = 0
-            while data[at : at + 1] == b"\xff":
-                size += 255
-                at += 1
-            size += data[at] if at < len(data) else 0
-            at += 1
-        else:
-            count = 9 - data[at].bit_length() if at < len(data) else 9
-            if count > _LONGEST_NUMBER:
-                return at >= len(data) == _LACE_HEADER
-            value = int.from_bytes(data[at : at + count], "big")
-            value &= (1 << (7 * count)) - 1
-            # The first, and then by how much they differ.
-            size = size + value - (1 << (7 * count - 1)) + 1 if index else value
-            at += count
-        total += size
-        if size < 0:
-            return False
-    return at + total <= length
 
 
 def _broken(position: int, what: str = "element") -> _DamageError:
