@@ -102,6 +102,8 @@ def check_matroska(file: IO[bytes], size: int) -> Damage | None:
             if position and (header is None or header.id_ != EBML):
                 break  # what follows the last segment
             segment = header and element_at(file, header.end or 0)
+            while segment and segment.id_ in _ANYWHERE and segment.end:
+                segment = element_at(file, segment.end)
             if segment is None or segment.id_ != _SEGMENT:
                 return Damage("is cut off or damaged: it has no Matroska segment")
             if segment.end is not None and segment.end > size:
@@ -172,6 +174,11 @@ class _Walk:
                 raise _broken(position)
             id_, _, start, element_end, head = element
             if cluster.end is None and (id_ in _IN_SEGMENT or id_ == EBML):
+                break
+            # A program that edits live recordings may give the first cluster a size
+            # that takes in those behind it, as mkvpropedit does. FFmpeg goes on here;
+            # one that has a size itself it would pass over.
+            if id_ == _CLUSTER and element_end is None:
                 break
             if id_ not in _IN_CLUSTER or element_end is None:
                 raise _broken(position)

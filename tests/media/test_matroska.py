@@ -337,3 +337,49 @@ def test_the_frames_of_joined_files_are_all_read(tmp_path, kind, write_video, pi
     path.write_bytes(data + data[: len(data) // 2])
     with pytest.raises(SourceReadError, match="is cut off"):
         read(path)
+
+
+@pytest.mark.parametrize("odd", [ebml("EC", bytes(99)), ebml("BF", b"crc.")])
+def test_what_may_be_anywhere_may_be_before_the_segment(
+    tmp_path, odd, write_video, pictures
+):
+    path = write_whole(tmp_path / "clip.mkv", "h264", write_video, pictures)
+    data = path.read_bytes()
+    at = data.index(bytes.fromhex("18538067"))
+    path.write_bytes(data[:at] + odd + odd + data[at:])
+    assert read(path) == NUM_FRAMES
+    path.write_bytes(data[:at] + odd)
+    with pytest.raises(SourceReadError, match="no Matroska segment"):
+        read(path)
+
+
+def test_a_first_cluster_may_be_told_to_take_in_the_later_ones(
+    tmp_path, write_video, pictures
+):
+    """So mkvpropedit leaves a live recording."""
+    path = write_video(
+        tmp_path / "clip.mkv", pictures(NUM_FRAMES, 48, 64), options={"g": "5"},
+        mux_options={"live": "1", "cluster_time_limit": "100"},
+    )  # fmt: skip
+    data = path.read_bytes()
+    first, *others = data.split(bytes.fromhex("1f43b675"))
+    assert len(others) > 2
+    path.write_bytes(edited(first, others, size=b"\xff"))
+    assert read(path) == NUM_FRAMES
+    path.write_bytes(edited(first, others, size=b"\xff")[:-9])
+    with pytest.raises(SourceReadError, match="is cut off"):
+        read(path)
+    path.write_bytes(edited(first, others))  # FFmpeg would pass over the others
+    with pytest.raises(SourceReadError, match="no Matroska element"):
+        read(path)
+
+
+def edited(before, clusters, *, size=None):
+    """Have the first cluster take in the others, and those all have this size."""
+    named = [
+        bytes.fromhex("1f43b675")
+        + (cluster if size is None else size + cluster[vint_length(cluster[0]) :])
+        for cluster in clusters
+    ]
+    content = named[0][4 + vint_length(named[0][4]) :] + b"".join(named[1:])
+    return before + ebml("1F43B675", content)
