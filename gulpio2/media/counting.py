@@ -11,9 +11,12 @@ import av
 from gulpio2.format.wording import counted
 from gulpio2.media.edit_lists import has_several_parts
 from gulpio2.media.mp4_boxes import count_in_fragments
+from gulpio2.media.streams import videos_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    from gulpio2.media.cut import Blocks
 
 __all__ = [
     "AVI",
@@ -21,6 +24,7 @@ __all__ = [
     "MOV",
     "DueFrames",
     "LostBeginning",
+    "PassedOverError",
     "Promise",
     "due_frames",
     "is_frame_each",
@@ -50,6 +54,10 @@ _LEADING_UNKNOWN = frozenset({"mpeg1video", "mpeg2video"})
 _SILENT = _LEADING_UNKNOWN | {"av1", "hevc"}
 
 
+class PassedOverError(Exception):
+    """A clause for an error: FFmpeg leaves out something of a file that is whole."""
+
+
 class Promise:
     """How much a container says that it holds of a stream.
 
@@ -60,6 +68,8 @@ class Promise:
     places : iterable of int, optional
         Where the packets are by the index of an AVI, whose number of frames counts
         those too that are shown again.
+    blocks : Blocks, optional
+        That Matroska has: FFmpeg leaves out the first cluster of some whole files.
 
     Examples
     --------
@@ -72,8 +82,16 @@ class Promise:
     'the container promises 3 frames and has 2'
     """
 
-    def __init__(self, num_frames: int, places: Iterable[int] | None = None) -> None:
+    def __init__(
+        self,
+        num_frames: int,
+        places: Iterable[int] | None = None,
+        *,
+        blocks: Blocks | None = None,
+    ) -> None:
         self.num_frames = num_frames
+        self._blocks = blocks
+        self._is_at_start = True
         # Several entries may be of one place.
         self._places = sorted(set(places or ()))
         self._num_packets = num_frames if places is None else len(self._places)
@@ -83,9 +101,22 @@ class Promise:
     def restart(self) -> None:
         """Expect the packets from any of them on."""
         self._next, self.is_astray = None, False
+        self._is_at_start = False
 
     def see_packet(self, pos: int | None) -> None:
-        """Take the place of a packet; whether one was left out is in `is_astray`."""
+        """Take the place of a packet; whether one was left out is in `is_astray`.
+
+        Raises
+        ------
+        PassedOverError
+            This is the first one, and others are before it.
+        """
+        if self._is_at_start and self._blocks and (pos or 0) > self._blocks.start:
+            raise PassedOverError(
+                f"FFmpeg passes over its packets before byte {pos}, the first of which "
+                f"is at byte {self._blocks.start}"
+            )
+        self._is_at_start = False
         if not self._places:
             return
         place = (pos or 0) - AVI_HEADER
@@ -105,15 +136,38 @@ class Promise:
         return (self._next or 0) < len(self._places)
 
     def missing(self, num_packets: int) -> str | None:
-        """Say what is wrong if so many packets are all; None for nothing."""
+        """Say what is wrong if so many packets are all; None for nothing.
+
+        Raises
+        ------
+        PassedOverError
+            There are more, and FFmpeg knows nothing of them.
+        """
+        if self._blocks and num_packets < self._blocks.num_blocks:
+            has = counted(self._blocks.num_blocks, "packet")
+            lost = self._blocks.num_blocks - num_packets
+            raise PassedOverError(
+                f"it has {has}, and FFmpeg passes over {lost} of them"
+            )
         if num_packets >= self._num_packets:
             return None
         promised = counted(self._num_packets, "frame")
         return f"the container promises {promised} and has {num_packets}"
 
 
-def promise_of(path: str, container: Any, stream: Any, *, max_pixels: int) -> Promise:
-    """Tell what a stream must have, as it was opened."""
+def promise_of(
+    path: str,
+    container: Any,
+    stream: Any,
+    *,
+    max_pixels: int,
+    blocks: Sequence[Blocks | None],
+) -> Promise:
+    """Tell what a stream must have, as it was opened; `blocks` are of all videos."""
+    if blocks:
+        videos = videos_of(container)
+        is_known = len(videos) == len(blocks) and stream in videos
+        return Promise(0, blocks=blocks[videos.index(stream)] if is_known else None)
     num_frames = _promised_frames(path, container, stream, max_pixels=max_pixels)
     if container.format.name != AVI:
         return Promise(num_frames)

@@ -1,10 +1,10 @@
-"""What is missing from a file that was cut off."""
+"""What is missing from a file, as from one that was cut off, and what is there."""
 
 from __future__ import annotations
 
 from typing import IO, NamedTuple
 
-__all__ = ["GET_WHOLE", "WRITE_ANEW", "Damage", "cut", "read_at"]
+__all__ = ["GET_WHOLE", "WRITE_ANEW", "Blocks", "Damage", "Found", "cut", "read_at"]
 
 # What to do, without a stop.
 GET_WHOLE = "Get a whole copy of it, or leave it out"
@@ -19,6 +19,22 @@ class Damage(NamedTuple):
     excusable: bool = False
     """All frames may be there nevertheless, if the container counted them."""
     advice: str = GET_WHOLE
+
+
+class Blocks(NamedTuple):
+    """The blocks of a video that each hold one packet."""
+
+    start: int
+    """Where what is in the first one begins, in bytes."""
+    num_blocks: int
+
+
+class Found(NamedTuple):
+    """What is known of a file before it is opened."""
+
+    damage: Damage | None
+    blocks: tuple[Blocks | None, ...] = ()
+    """Of its videos, in their order, where the container has such."""
 
 
 def cut(what: str, promised: int, size: int, *, excusable: bool = False) -> Damage:

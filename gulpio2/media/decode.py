@@ -13,11 +13,11 @@ from gulpio2.errors import SourceReadError
 from gulpio2.media import counting, threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.container_colour import in_declared_colours
-from gulpio2.media.cut import GET_WHOLE
+from gulpio2.media.cut import GET_WHOLE, WRITE_ANEW
 from gulpio2.media.demuxing import packets_of
 from gulpio2.media.edit_lists import tell_of_odd_edits
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
-from gulpio2.media.opening import damage_of, open_container
+from gulpio2.media.opening import found_in, open_container
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
 from gulpio2.media.transport import JOINT, missing_packets
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from fractions import Fraction
 
-    from gulpio2.media.wholeness import Damage
+    from gulpio2.media.cut import Found
 
 __all__ = ["OpenVideo", "open_video"]
 
@@ -49,8 +49,8 @@ class OpenVideo:
         For messages.
     container, stream
         Of PyAV.
-    damage : Damage or None
-        What is missing from the file, where that may not matter.
+    found : Found
+        What is known of the file; what is missing from it may not matter.
     max_pixels : int
         Larger frames are refused.
     threads : int
@@ -63,7 +63,7 @@ class OpenVideo:
         container: Any,
         stream: Any,
         *,
-        damage: Damage | None,
+        found: Found,
         max_pixels: int,
         threads: int,
     ) -> None:
@@ -74,7 +74,7 @@ class OpenVideo:
         self.is_alone = len(container.streams) == 1
         self.path = path
         self._container = container
-        self._damage = damage
+        self._damage = found.damage
         self._max_pixels = max_pixels
         # Before anything is decoded: decoders forget it.
         self._matrix = int(stream.codec_context.colorspace)
@@ -86,7 +86,7 @@ class OpenVideo:
         is_strict = threads > 1 or self.is_frame_each
         self._due = counting.due_frames(stream, are_wanted=is_strict)
         self.promise = counting.promise_of(
-            path, container, stream, max_pixels=max_pixels
+            path, container, stream, max_pixels=max_pixels, blocks=found.blocks
         )
         is_indexed = self.format == counting.MOV
         num_indexed = len(stream.index_entries)
@@ -261,6 +261,8 @@ class OpenVideo:
                 yield packet
         except av.FFmpegError as cause:
             raise self._error(cause.strerror or str(cause)) from cause
+        except counting.PassedOverError as cause:
+            raise self._error(str(cause), WRITE_ANEW) from cause
 
     def _check_end(self) -> None:
         """Compare what was read with what the container promised."""
@@ -269,7 +271,11 @@ class OpenVideo:
         of_file = self.path, self._container, self.stream
         in_fragments = counting.promised_by_fragments(*of_file)
         self.promise.raise_to(in_fragments)
-        if missing := self.promise.missing(self._num_packets):
+        try:
+            missing = self.promise.missing(self._num_packets)
+        except counting.PassedOverError as cause:
+            raise self._error(str(cause), WRITE_ANEW) from cause
+        if missing:
             raise self._error(missing)
         if self._num_frames == 0:
             raise SourceReadError(
@@ -340,7 +346,7 @@ def open_video(
     max_pixels : int
         Larger frames are refused.
     cached_damage : bool
-        Whether an earlier look for what is missing will do; see `damage_of`.
+        Whether an earlier look for what is missing will do; see `found_in`.
 
     Yields
     ------
@@ -353,7 +359,8 @@ def open_video(
         There is no such file, it is no video, it is cut off, or it has no such stream.
     """
     name = os.fspath(path)
-    damage = damage_of(name, cached=cached_damage)
+    found = found_in(name, cached=cached_damage)
+    damage = found.damage
     options = {"max_pixels": str(max_pixels)}
     container = open_container(name, damage, options)
     with container:
@@ -377,7 +384,7 @@ def open_video(
             name,
             container,
             chosen,
-            damage=damage,
+            found=found,
             max_pixels=max_pixels,
             threads=threads,
         )

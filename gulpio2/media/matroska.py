@@ -10,9 +10,10 @@ format may add.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import IO, TYPE_CHECKING
 
-from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.cut import Blocks, Damage, Found, cut, read_at
 from gulpio2.media.ebml import (
     LACE_HEADER,
     LACING,
@@ -26,7 +27,7 @@ from gulpio2.media.ebml import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["EBML", "check_matroska"]
+__all__ = ["EBML", "walk_matroska"]
 
 # RFC 8794 and RFC 9559, elements by id.
 EBML = 0x1A45DFA3
@@ -92,26 +93,31 @@ class _DamageError(Exception):
         self.damage = damage
 
 
-def check_matroska(file: IO[bytes], size: int) -> Damage | None:
+def walk_matroska(file: IO[bytes], size: int) -> Found:
     """Look at all blocks of all clusters, also of files that were joined as by cat."""
     walk = _Walk(file, size)
-    position = 0
     try:
-        while position < size:
-            header = element_at(file, position)
-            if position and (header is None or header.id_ != EBML):
-                break  # what follows the last segment
-            segment = header and element_at(file, header.end or 0)
-            while segment and segment.id_ in _ANYWHERE and segment.end:
-                segment = element_at(file, segment.end)
-            if segment is None or segment.id_ != _SEGMENT:
-                return Damage("is cut off or damaged: it has no Matroska segment")
-            if segment.end is not None and segment.end > size:
-                return cut("its segment", segment.end, size)
-            position = walk.through_segment(segment)
+        damage = _through_segments(walk, file, size)
         walk.check_tracks()
     except _DamageError as found:
-        return found.damage
+        damage = found.damage
+    return Found(damage, walk.blocks_of_videos())
+
+
+def _through_segments(walk: _Walk, file: IO[bytes], size: int) -> Damage | None:
+    position = 0
+    while position < size:
+        header = element_at(file, position)
+        if position and (header is None or header.id_ != EBML):
+            break  # what follows the last segment
+        segment = header and element_at(file, header.end or 0)
+        while segment and segment.id_ in _ANYWHERE and segment.end:
+            segment = element_at(file, segment.end)
+        if segment is None or segment.id_ != _SEGMENT:
+            return Damage("is cut off or damaged: it has no Matroska segment")
+        if segment.end is not None and segment.end > size:
+            return cut("its segment", segment.end, size)
+        position = walk.through_segment(segment)
     return None
 
 
@@ -128,6 +134,12 @@ class _Walk:
         # Looked at last, as the tracks may be told of behind the clusters.
         self._blocks: dict[int, int] = {}
         self._laced: dict[int, int] = {}
+        # Of the videos, in the order of the file, the numbers of their tracks; and of
+        # each track where what is in its first block begins, and how many blocks hold
+        # something.
+        self._videos: list[int] = []
+        self._starts: dict[int, int] = {}
+        self._counts: defaultdict[int, int] = defaultdict(int)
 
     def through_segment(self, segment: Element) -> int:
         """Walk through all that is in a segment; gives where it ends."""
@@ -250,6 +262,10 @@ class _Walk:
             number = int.from_bytes(head[:length], "big") & ((1 << (7 * length)) - 1)
         if number not in self._blocks:
             self._blocks[number] = position
+        if flags_at + 1 < end - start:
+            self._counts[number] += 1
+            if number not in self._starts:
+                self._starts[number] = start
         if lacing := head[flags_at] & LACING:
             self._laced.setdefault(number, position)
             data_at = start + flags_at + 1
@@ -266,6 +282,8 @@ class _Walk:
                 for child in self._in_track(entry)
             }
             if number := numbers.get(_TRACK_NUMBER):
+                if numbers.get(_TRACK_TYPE) == _VIDEO and number not in self._tracks:
+                    self._videos.append(number)
                 self._tracks.add(number)
                 if numbers.get(_TRACK_TYPE) == _VIDEO and numbers.get(_MAY_LACE) == 0:
                     self._unlaced.add(number)
@@ -282,6 +300,15 @@ class _Walk:
                 if child.end - child.start > LONGEST_NUMBER:
                     raise _broken(child.position)
                 yield child
+
+    def blocks_of_videos(self) -> tuple[Blocks | None, ...]:
+        """Tell of the blocks of all videos; nothing of one that has several in each."""
+        return tuple(
+            Blocks(self._starts[number], self._counts[number])
+            if number in self._starts and number not in self._laced
+            else None
+            for number in self._videos
+        )
 
     def check_tracks(self) -> None:
         """See whether all blocks are of tracks that the file tells of, if it does."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from gulpio2.errors import SourceReadError
-from gulpio2.media.wholeness import find_damage
+from gulpio2.media.wholeness import look_through
 
 if TYPE_CHECKING:
-    from gulpio2.media.wholeness import Damage
+    from gulpio2.media.cut import Damage, Found
 
-__all__ = ["damage_of", "open_container"]
+__all__ = ["found_in", "open_container"]
 
 # Demuxers that open what their file names: other files, this one again without end, or
 # the network.
@@ -68,8 +68,8 @@ def _container_options() -> dict[str, str]:
     return {"format_whitelist": ",".join(formats), "pattern_type": "none"}
 
 
-def damage_of(name: str, *, cached: bool = False) -> Damage | None:
-    """Tell what is missing from a file; as `find_damage`.
+def found_in(name: str, *, cached: bool = False) -> Found:
+    """Tell what is missing from a file; and what else is known of it.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def damage_of(name: str, *, cached: bool = False) -> Damage | None:
             state = Path(name).stat()
             times = state.st_mtime_ns, state.st_ctime_ns
             return _found_before(name, state.st_dev, state.st_ino, state.st_size, times)
-        return find_damage(name)
+        return look_through(name)
     except FileNotFoundError as cause:
         raise SourceReadError(
             f"Video {name!r} does not exist. Check the folder and the name."
@@ -102,5 +102,5 @@ def damage_of(name: str, *, cached: bool = False) -> Damage | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _found_before(name: str, *_: object) -> Damage | None:
-    return find_damage(name)
+def _found_before(name: str, *_: object) -> Found:
+    return look_through(name)

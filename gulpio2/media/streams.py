@@ -13,7 +13,7 @@ from av.stream import Disposition
 from gulpio2.errors import SourceReadError
 from gulpio2.media.frame_rate import rescale
 
-__all__ = ["choose_stream", "declared_size", "has_times", "start_of"]
+__all__ = ["choose_stream", "declared_size", "has_times", "start_of", "videos_of"]
 
 # Demuxers that take any text file for a picture made of letters.
 _TEXT_ART = frozenset({"tty", "bin", "idf", "xbin", "adf"})
@@ -37,11 +37,7 @@ def choose_stream(container: Any, name: str, number: int | None) -> Any:
             f"Video {name!r} is an animated WebP, which FFmpeg cannot decode. Convert "
             "it, as to GIF or MP4, or leave it out."
         )
-    videos = [
-        stream
-        for stream in container.streams.video
-        if not stream.disposition & Disposition.attached_pic  # the cover of a song
-    ]
+    videos = videos_of(container)
     if not videos:
         raise SourceReadError(f"Video {name!r} has no video stream. Leave it out.")
     if number is None:
@@ -60,6 +56,15 @@ def choose_stream(container: Any, name: str, number: int | None) -> Any:
             f"Video {name!r} has a codec that this FFmpeg cannot decode. Re-encode it."
         )
     return chosen
+
+
+def videos_of(container: Any) -> list[Any]:
+    """List the video streams, without the cover of a song."""
+    return [
+        stream
+        for stream in container.streams.video
+        if not stream.disposition & Disposition.attached_pic
+    ]
 
 
 def _is_animated(name: str) -> bool:

@@ -33,10 +33,10 @@ import stat
 from typing import IO, TYPE_CHECKING
 
 from gulpio2.media.asf_packets import ASF, check_asf
-from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.cut import Damage, Found, cut, read_at
 from gulpio2.media.flv_tags import FLV, check_flv
 from gulpio2.media.gif_blocks import check_gif
-from gulpio2.media.matroska import EBML, check_matroska
+from gulpio2.media.matroska import EBML, walk_matroska
 from gulpio2.media.mp4_boxes import BOXES, check_boxes
 from gulpio2.media.nut_packets import NUT, check_nut
 from gulpio2.media.ogg_pages import check_ogg
@@ -57,7 +57,7 @@ from gulpio2.media.program_packs import PACK, check_program
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["Damage", "find_damage"]
+__all__ = ["Damage", "find_damage", "look_through"]
 
 
 def find_damage(path: StrPath) -> Damage | None:
@@ -84,42 +84,52 @@ def find_damage(path: StrPath) -> Damage | None:
     are read as a whole, for their checksums, at about a gigabyte per second, as GIF is;
     and ASF at a third of it.
     """
+    return look_through(path).damage
+
+
+def look_through(path: StrPath) -> Found:
+    """Tell what `find_damage` does, and what else was seen; see there."""
     mode = os.stat(path).st_mode  # noqa: PTH116  # any StrPath
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "not a regular file")  # a pipe would wait for ever
     with open(path, "rb", buffering=4096) as file:  # noqa: PTH123  # any StrPath
         size = os.fstat(file.fileno()).st_size
         start = file.read(16)
-        if start[4:8] in BOXES:
-            return check_boxes(file, size)
         if int.from_bytes(start[:4], "big") == EBML:
-            return check_matroska(file, size)
-        if start[:4] == b"RIFF" and start[8:12] == b"AVI ":
-            return _check_riff(file, size)
-        if start == ASF:
-            return check_asf(file, size)
-        if start[:4] == b"OggS":
-            return check_ogg(file, size)
-        if start == NUT[: len(start)]:
-            return check_nut(file, size)
-        if start[:4] == b"GIF8":
-            return check_gif(file)
-        if start[:4] == PACK:
-            return check_program(file, size)
-        if start[:4] == FLV:
-            return check_flv(file, size)
-        if start[:10] == b"YUV4MPEG2 ":
-            return check_y4m(file, size)
-        if start[:4] == b"DKIF":
-            return check_ivf(file, size)
-        if start[:8] == PNG_SIGNATURE:
-            return check_png(file, size)
-        if start[:4] == KLV_KEY:
-            return check_mxf(file, size)
-        if dv := dv_unit(start):
-            return check_dv(file, size, dv)
-        if packet := transport_packet(file):
-            return check_units(file, size, packet)
+            return walk_matroska(file, size)
+        return Found(_damage_in(file, size, start))
+
+
+def _damage_in(file: IO[bytes], size: int, start: bytes) -> Damage | None:
+    """Look at a file that begins with these bytes, and is no Matroska."""
+    if start[4:8] in BOXES:
+        return check_boxes(file, size)
+    if start[:4] == b"RIFF" and start[8:12] == b"AVI ":
+        return _check_riff(file, size)
+    if start == ASF:
+        return check_asf(file, size)
+    if start[:4] == b"OggS":
+        return check_ogg(file, size)
+    if start == NUT[: len(start)]:
+        return check_nut(file, size)
+    if start[:4] == b"GIF8":
+        return check_gif(file)
+    if start[:4] == PACK:
+        return check_program(file, size)
+    if start[:4] == FLV:
+        return check_flv(file, size)
+    if start[:10] == b"YUV4MPEG2 ":
+        return check_y4m(file, size)
+    if start[:4] == b"DKIF":
+        return check_ivf(file, size)
+    if start[:8] == PNG_SIGNATURE:
+        return check_png(file, size)
+    if start[:4] == KLV_KEY:
+        return check_mxf(file, size)
+    if dv := dv_unit(start):
+        return check_dv(file, size, dv)
+    if packet := transport_packet(file):
+        return check_units(file, size, packet)
     return None
 
 

@@ -17,7 +17,7 @@ from gulpio2.errors import SourceReadError
 from gulpio2.media import opening
 from gulpio2.media.decode import OpenVideo
 from gulpio2.media.video import VideoFrames
-from gulpio2.media.wholeness import find_damage
+from gulpio2.media.wholeness import look_through
 from tests.written_once import written_once
 
 if TYPE_CHECKING:
@@ -289,9 +289,9 @@ def test_the_structure_of_a_recording_is_looked_at_once_while_it_is_the_same(
 
     def counted(name: str) -> Any:
         looked_at.append(name)
-        return find_damage(name)
+        return look_through(name)
 
-    monkeypatch.setattr(opening, "find_damage", counted)
+    monkeypatch.setattr(opening, "look_through", counted)
     frames = [stored(path, start=second, end=second + 1) for second in (0, 1, 0)]
     assert frames[0] == frames[2]
     assert looked_at == [str(path)]

@@ -383,3 +383,62 @@ def edited(before, clusters, *, size=None):
     ]
     content = named[0][4 + vint_length(named[0][4]) :] + b"".join(named[1:])
     return before + ebml("1F43B675", content)
+
+
+def led_behind_its_clusters(data):
+    """Let a SeekHead lead to something there, and the first cluster have no size.
+
+    FFmpeg goes there first, and then passes over that cluster.
+    """
+    at = data.index(bytes.fromhex("18538067"))
+    start = at + 4 + vint_length(data[at + 4])
+    size = data.index(bytes.fromhex("1f43b675")) + 4
+    content = data[start:size] + b"\xff" + data[size + vint_length(data[size]) :]
+    # An entry: what is there, and its place in the segment.
+    seek = ebml("4DBB", b"\x53\xab\x84\x10\x43\xa7\x70\x53\xac\x88" + bytes(8))
+    length = len(ebml("114D9B74", seek))
+    seek = seek[:-8] + struct.pack(">Q", length + len(content))
+    content = ebml("114D9B74", seek) + content + ebml("1043A770", b"")
+    return data[:at] + ebml("18538067", content)
+
+
+@pytest.fixture
+def passed_over(tmp_path, write_video, pictures):
+    path = write_video(
+        tmp_path / "clip.mkv", pictures(NUM_FRAMES, 48, 64), options={"g": "5"},
+        mux_options={"live": "1", "cluster_time_limit": "100"},
+    )  # fmt: skip
+    path.write_bytes(led_behind_its_clusters(path.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("options", [{}, {"start": 0.2, "end": 0.4}, {"threads": 4}])
+def test_a_cluster_that_ffmpeg_passes_over_costs_no_frame_silently(
+    passed_over, options
+):
+    assert find_damage(passed_over) is None
+    with pytest.raises(SourceReadError, match="FFmpeg passes over its packets before"):
+        list(VideoFrames(passed_over, **options).stored())
+
+
+def test_blocks_that_ffmpeg_passes_over_are_counted(tmp_path, write_video, pictures):
+    """Where it reads nothing at all, there is no first packet that is too late."""
+    path = write_whole(tmp_path / "clip.mkv", "live", write_video, pictures)
+    data = path.read_bytes()
+    assert data.count(bytes.fromhex("1f43b675")) == 1
+    path.write_bytes(led_behind_its_clusters(data))
+    with pytest.raises(SourceReadError, match="15 packets, and FFmpeg passes over 15"):
+        read(path)
+
+
+def test_empty_blocks_are_no_packets(tmp_path, write_video, pictures):
+    """FFmpeg gives none of them."""
+    path = write_whole(tmp_path / "clip.mkv", "live", write_video, pictures)
+    data = path.read_bytes()
+    size = data.index(bytes.fromhex("1f43b675")) + 4
+    content = size + vint_length(data[size])
+    _, _, _, first = next(children(data, content, len(data)))  # the time
+    empty = ebml("A3", b"\x81\0\0\x80")
+    path.write_bytes(data[:size] + b"\xff" + data[content:first] + empty + data[first:])
+    assert find_damage(path) is None
+    assert read(path) == NUM_FRAMES
