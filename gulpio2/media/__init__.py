@@ -15,7 +15,8 @@ Video
     * `opening`: what a file may be opened as.
     * `decode`: every frame of a stream, or an error. `limits`: how large they may be.
       `streams` chooses one; `threaded`: several threads for it, where that is safe,
-      which `thread_choice` tells. `demuxing` reads its packets.
+      which `thread_choice` tells. `demuxing` reads its packets, `theora` knows those
+      that are headers.
       `container_colour`: the matrix, where only the container declares it.
     * `counting`: how many packets are promised, and which give no frame.
     * `clock`: when a frame is shown.

@@ -10,11 +10,11 @@ import av
 from av.stream import Discard
 
 from gulpio2.errors import SourceReadError
-from gulpio2.media import counting, threaded
+from gulpio2.media import counting, theora, threaded
 from gulpio2.media.clock import Clock, Shown
 from gulpio2.media.container_colour import in_declared_colours
 from gulpio2.media.cut import GET_WHOLE, WRITE_ANEW
-from gulpio2.media.demuxing import packets_of
+from gulpio2.media.demuxing import packet_times, packets_of
 from gulpio2.media.edit_lists import tell_of_odd_edits
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.opening import found_in, open_container
@@ -38,6 +38,10 @@ _STOPPED_BY_DAMAGE = frozenset({"mjpeg"})
 # AVFMT_FLAG_GENPTS, which PyAV sets: presentation times made up from the order of
 # decoding, wrong where frames are reordered. `Clock` does without.
 _GENERATE_PTS = 1
+_OTHER_TIMES = (
+    "Ogg files of different rates follow each other here, as by cat",
+    "Take them apart, as with oggz rip, or encode it anew",
+)
 
 
 class OpenVideo:
@@ -76,6 +80,8 @@ class OpenVideo:
         self._container = container
         self._damage = found.damage
         self._max_pixels = max_pixels
+        codec = stream.codec.canonical_name
+        self._is_theora = (container.format.name, codec) == ("ogg", "theora")
         # Before anything is decoded: decoders forget it.
         self._matrix = int(stream.codec_context.colorspace)
         self._is_reordered = stream.codec_context.reorder_depth > 0
@@ -138,27 +144,10 @@ class OpenVideo:
         self.promise.restart()
 
     def packet_times(self) -> list[Shown] | None:
-        """Read when all frames are shown without decoding them, to the end of the file.
-
-        Returns
-        -------
-        list of Shown or None
-            In the order in which they are shown; None where a packet does not say it,
-            where two say the same, or where the file cannot be read.
-        """
-        clock = self.clock()
-        found: list[Shown] = []
-        told = has_times(self._container)
-        try:
-            for packet in self.packets():
-                if packet.pts is None or packet.is_discard or not told:
-                    return None
-                found.append(Shown(packet.pts, clock.lasting(packet.duration)))
-        except SourceReadError:
+        """Read when all frames are shown without decoding them; see `packet_times`."""
+        if not has_times(self._container):
             return None
-        if len({shown.pts for shown in found}) < len(found):
-            return None
-        return sorted(found)
+        return packet_times(self.packets(), self.clock())
 
     def frames(
         self, *, dropped: Collection[int] = frozenset()
@@ -219,14 +208,16 @@ class OpenVideo:
         joined = self.format not in _JOINED_MIDWAY
         # A cut is in the last, and errors of the last are lost.
         held = max(self.threads - 1, 1) if self.threads > 1 or dropped else 0
-        for packet, is_last in threaded.with_last(self.packets(), held):
+        packets = self.packets(with_headers=True)
+        for packet, is_last in threaded.with_last(packets, held):
             joined = joined or packet.is_keyframe
             pts = packet.pts
             is_dropped = pts in dropped
-            if not packet.is_discard and not is_dropped:
+            is_frame = not packet.is_discard and not self._is_header(packet)
+            if is_frame and not is_dropped:
                 self._lost.see_packet(pts)
             may_skip = is_dropped and not is_last
-            if not packet.is_discard and not may_skip:
+            if is_frame and not may_skip:
                 self._due.see_packet(pts)
             if dropped:
                 codec.skip_frame = "NONREF" if may_skip else "DEFAULT"
@@ -245,12 +236,18 @@ class OpenVideo:
             raise self._error(str(cause)) from cause
         yield from rest
 
-    def packets(self) -> Iterator[Any]:
-        """Read the packets of the stream that hold something."""
+    def packets(self, *, with_headers: bool = False) -> Iterator[Any]:
+        """Read the packets that hold something; headers of the video if asked to."""
         try:
             for packet in packets_of(self._container, self.stream):
                 if packet.size == 0:  # repeats a frame, or is PyAV's mark of the end
                     self._num_packets += packet.dts is not None
+                    continue
+                if self._is_header(packet):
+                    if theora.differs(packet, self.stream.codec_context.extradata):
+                        raise self._error(*_OTHER_TIMES)
+                    if with_headers and not theora.is_comment(packet):
+                        yield packet
                     continue
                 if packet.is_corrupt:
                     joint = JOINT if self.format == "mpegts" else ""
@@ -263,6 +260,9 @@ class OpenVideo:
             raise self._error(cause.strerror or str(cause)) from cause
         except counting.PassedOverError as cause:
             raise self._error(str(cause), WRITE_ANEW) from cause
+
+    def _is_header(self, packet: Any) -> bool:
+        return self._is_theora and theora.is_header(packet)
 
     def _check_end(self) -> None:
         """Compare what was read with what the container promised."""

@@ -1,4 +1,4 @@
-"""The packets of one stream, to the end of the file, as FFmpeg's programs read them."""
+"""The packets of one stream, to the end of the file, and what they say of times."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import av
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from gulpio2.errors import SourceReadError
+from gulpio2.media.clock import Shown
 
-__all__ = ["ASTRAY", "packets_of"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gulpio2.media.clock import Clock
+
+__all__ = ["ASTRAY", "packet_times", "packets_of"]
 
 # So much of what is no packet FFmpeg passes over at a time in MPEG-TS, and then wants
 # to be asked again (MAX_RESYNC_SIZE in ``libavformat/mpegts.c``).
@@ -50,3 +55,32 @@ def packets_of(container: Any, stream: Any) -> Iterator[Any]:
         except (StopIteration, IndexError):
             return
         yield packet
+
+
+def packet_times(packets: Iterable[Any], clock: Clock) -> list[Shown] | None:
+    """Read when all frames are shown without decoding them, to the end of the file.
+
+    Parameters
+    ----------
+    packets : iterable of av.Packet
+        Of a container that has times.
+    clock : Clock
+        Of the video.
+
+    Returns
+    -------
+    list of Shown or None
+        In the order in which they are shown; None where a packet does not say it,
+        where two say the same, or where the file cannot be read.
+    """
+    found: list[Shown] = []
+    try:
+        for packet in packets:
+            if packet.pts is None or packet.is_discard:
+                return None
+            found.append(Shown(packet.pts, clock.lasting(packet.duration)))
+    except SourceReadError:
+        return None
+    if len({shown.pts for shown in found}) < len(found):
+        return None
+    return sorted(found)
