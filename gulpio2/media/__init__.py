@@ -30,8 +30,8 @@ Video
 
 Images
     * `images`: `ImageFrames`, image files as frames.
-    * `image_files`: reads one; `jpeg_outline` tells what a JPEG is without decoding,
-      `declared` how large others say they are; `netpbm` reads PGM, PPM and PAM, `tiff`
+    * `image_files`: reads one; `declared` tells how large those say they are that are
+      no JPEG; `netpbm` reads PGM, PPM and PAM, `tiff`
       and `png` prepare those for OpenCV, `misread` other formats.
     * `resize`: sizes by the short edge.
 

@@ -1,6 +1,6 @@
 """How large an image file says that it is, before memory is set aside for it, how deep.
 
-A JPEG is looked at by `gulpio2.media.jpeg_outline`; PGM, PPM and PAM by
+A JPEG is looked at by `gulpio2.format.jpeg_outline`; PGM, PPM and PAM by
 `gulpio2.media.netpbm`.
 """
 

@@ -18,8 +18,8 @@ from gulpio2.codecs.jpeg import MAX_PIXELS
 from gulpio2.codecs.pixels import cmyk_to_rgb, to_eight_bits, to_storable
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.format.jpeg_markers import SOI
+from gulpio2.format.jpeg_outline import outline_jpeg, without_remarks
 from gulpio2.media.declared import declared_depth, declared_size
-from gulpio2.media.jpeg_outline import outline_jpeg, without_remarks
 from gulpio2.media.misread import (
     is_made_grey,
     refuse_misread,
@@ -34,7 +34,7 @@ from gulpio2.media.tiff import as_stored
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from gulpio2.media.jpeg_outline import JpegOutline
+    from gulpio2.format.jpeg_outline import JpegOutline
     from gulpio2.types import StrPath
 
 __all__ = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from gulpio2.arguments import whole_number
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.errors import CorruptFrameError
+from gulpio2.format.jpeg_outline import without_remarks
 from gulpio2.format.wording import counted
 from gulpio2.media.image_files import decode_image, read_file, read_outline
 from gulpio2.media.indexing import FramesByIndex
-from gulpio2.media.jpeg_outline import without_remarks
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import StoredFrame
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from gulpio2.media.jpeg_outline import JpegOutline
+    from gulpio2.format.jpeg_outline import JpegOutline
     from gulpio2.types import JsonValue, StrPath
 
 __all__ = ["ImageFrames"]

@@ -11,9 +11,9 @@ from PIL import Image
 
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.errors import ImageNotFoundError
+from gulpio2.format.jpeg_outline import outline_jpeg
 from gulpio2.media.image_files import read_image
 from gulpio2.media.images import ImageFrames
-from gulpio2.media.jpeg_outline import outline_jpeg
 
 
 @pytest.fixture

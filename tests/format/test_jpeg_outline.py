@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from gulpio2.media.jpeg_outline import outline_jpeg
+from gulpio2.format.jpeg_outline import outline_jpeg
 
 RGB = np.random.default_rng(0).integers(0, 256, (30, 50, 3)).astype(np.uint8)
 BASELINE = simplejpeg.encode_jpeg(RGB, quality=90)

@@ -12,6 +12,7 @@ from gulpio2.format.jpeg_markers import (
     START_OF_FRAME,
     START_OF_SCAN,
 )
+from gulpio2.format.jpeg_remarks import Remarks
 
 __all__ = ["JpegOutline", "outline_jpeg", "without_remarks"]
 
@@ -26,12 +27,9 @@ _WITHOUT_LENGTH = (0x01, SOI[1])
 # some hundred bytes and for all of its pixels; ten are usual, and encoders that try
 # what is smallest come to some dozen.
 _MOST_SCANS = 500
-# Numbers that no decoder needs, and of which the codec says where they are none, as if
-# they were damage: the revision of JFIF, how Adobe's programs have transformed colours,
-# and the frequencies of a sequential scan, which are always all of them.
-_APP0, _JFIF, _REVISION = 0xE0, b"JFIF\0", b"\x01\x01"
-_APP14, _ADOBE, _YCC, _YCCK = 0xEE, b"Adobe", 1, 2
-_SEQUENTIAL, _ALL_FREQUENCIES = (0xC0, 0xC1), b"\0\x3f\0"
+_SEQUENTIAL = (0xC0, 0xC1)
+# The first of the segments that programs add to what is in T.81.
+_APP0 = 0xE0
 
 
 class JpegOutline(NamedTuple):
@@ -81,8 +79,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     if data[:2] != SOI:
         raise ValueError("it does not begin as a JPEG does")
     header, kind, num_scans = b"", 0, 0
-    remarks: list[tuple[int, bytes]] = []
-    adobe, has_jfif = 0, False
+    remarks = Remarks(data)
     position, size = 2, len(data)
     while True:
         # In a header the next marker is where the segment before it ends.
@@ -118,27 +115,16 @@ def outline_jpeg(data: bytes) -> JpegOutline:
                 raise ValueError(
                     f"it has more than {_MOST_SCANS} scans, which take very long"
                 )
-            if kind in _SEQUENTIAL and length >= 8:
-                remarks.append((position + length - 3, _ALL_FREQUENCIES))
-        elif marker == _APP0 and data.startswith(_JFIF, position + 2) and length >= 16:
-            has_jfif = has_jfif or not num_scans
-            revision = data[position + 7 : position + 9]
-            if revision[0] != _REVISION[0]:
-                remarks.append((position + 7, _REVISION))
-        elif marker == _APP14 and data.startswith(_ADOBE, position + 2):
-            adobe = position + 13 if length >= 14 and not num_scans else adobe
+            if kind in _SEQUENTIAL:
+                remarks.sequential_scan(position, length)
+        elif marker >= _APP0:
+            remarks.segment(marker, position, length, num_scans)
         position += length
     if not header:
         raise ValueError("it has no image")
     precision, height, width, num_components = _FRAME.unpack(header)
     if not (height and width):  # no decoder here takes a height that comes later
         raise ValueError(f"it is {width}x{height} pixels large by its header")
-    # Of 0, which is RGB or CMYK, nothing is said; nor of what nobody asks for: grey has
-    # no colours, and three of JFIF are YCbCr.
-    if adobe and data[adobe] and num_components == 4:
-        remarks.append((adobe, bytes([_YCCK])))
-    elif adobe and data[adobe] and num_components == 3 and not has_jfif:
-        remarks.append((adobe, bytes([_YCC])))
     common = kind in _COMMON
     return JpegOutline(
         height,
@@ -147,7 +133,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
         precision,
         common,
         position,
-        tuple((at, right) for at, right in remarks if not data.startswith(right, at)),
+        remarks.all(num_components),
     )
 
 
