@@ -98,8 +98,8 @@ class ImageFrames(FramesByIndex):
             is one that every decoder reads: grey, YCbCr or RGB, 8 bits, baseline or
             progressive. What follows the end of the image in the file is left out, and
             numbers of its header that no decoder needs, such as the revision of JFIF,
-            become usual ones where they are none. Everything else, CMYK too, as an
-            array.
+            become usual ones where they are none; so does the name of a colour profile
+            that is none. Everything else, CMYK too, as an array.
 
         Raises
         ------

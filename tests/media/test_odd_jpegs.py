@@ -127,6 +127,66 @@ def segment(marker, content):
     return bytes([0xFF, marker]) + struct.pack(">H", len(content) + 2) + content
 
 
+def part_of_profile(number, count, content=b"profile"):
+    return segment(0xE2, b"ICC_PROFILE\0" + bytes([number, count]) + content)
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(1, 1), (1, 1)],
+        [(0, 1)],
+        [(0, 0)],
+        [(1, 2)],
+        [(2, 1)],
+        [(1, 2), (2, 3)],
+        [(0, 2), (1, 2)],
+        [(1, 1), (1, 2), (2, 2)],
+        [(1, 2), (2, 2), (2, 2)],
+        [(1, 1, b"")],
+    ],
+    ids=str,
+)
+def test_a_profile_that_is_none_is_passed_over(tmp_path, drawn, parts, progressive):
+    path, usual = tmp_path / "a.jpg", jpeg_of(drawn, progressive=progressive)
+    profile = b"".join(part_of_profile(*part) for part in parts)
+    path.write_bytes(usual[:20] + profile + usual[20:])
+    expected = profile.replace(b"ICC_PROFILE", b"icc_profile")
+    assert stored(path) == usual[:20] + expected + usual[20:]
+    assert np.array_equal(decode_frame(stored(path)), decode_frame(usual))
+    assert stored(path, frame_size=30).shape == (30, 40, 3)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(1, 1)],
+        [(1, 2), (2, 2)],
+        [(2, 2), (1, 2)],
+        [(1, 2, b""), (2, 2)],
+        [(n, 255) for n in range(1, 256)],
+    ],
+    ids=["one", "two", "turned", "one empty", "all"],
+)
+def test_a_profile_is_kept(tmp_path, drawn, parts):
+    path, usual = tmp_path / "a.jpg", jpeg_of(drawn)
+    profile = b"".join(part_of_profile(*part) for part in parts)
+    # One that is too short for numbers is none, and said nothing of.
+    profile += segment(0xE2, b"ICC_PROFILE\0\1")
+    path.write_bytes(usual[:20] + profile + usual[20:])
+    assert stored(path) == path.read_bytes()
+    assert np.array_equal(decode_frame(stored(path)), decode_frame(usual))
+
+
+def test_a_profile_behind_a_scan_is_kept(tmp_path, drawn):
+    path, usual = tmp_path / "a.jpg", jpeg_of(drawn, progressive=True)
+    last = usual.rindex(b"\xff\xda")
+    path.write_bytes(usual[:last] + part_of_profile(0, 0) + usual[last:])
+    assert stored(path) == path.read_bytes()
+    assert np.array_equal(decode_frame(stored(path)), decode_frame(usual))
+
+
 def in_blocks(factors, height, width):
     """Write a JPEG of flat blocks by chance, with these factors of subsampling."""
     rng = np.random.default_rng(0)
