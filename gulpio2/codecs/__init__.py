@@ -5,6 +5,7 @@
 * `first_frame`: what the first frame of a clip tells of those like it.
 * `output`: memory that it decodes into.
 * `jpeg`: libjpeg-turbo through simplejpeg.
+* `whole_jpeg`: a JPEG of another program, such that it reads it.
 * `encoding`: frames encoded in their order, by several threads.
 * `options`: what to make of each frame: its size, a part of it, its colours.
 * `decode`: frames like a first one, into memory that is there.

@@ -14,7 +14,7 @@ from gulpio2.format.jpeg_markers import (
 )
 from gulpio2.format.jpeg_remarks import Remarks
 
-__all__ = ["JpegOutline", "outline_jpeg", "without_remarks"]
+__all__ = ["JpegOutline", "outline_jpeg"]
 
 # Of a frame header, behind its length: precision, rows, columns, components.
 _FRAME = struct.Struct(">BHHB")
@@ -30,6 +30,7 @@ _MOST_SCANS = 500
 _SEQUENTIAL = (0xC0, 0xC1)
 # The first of the segments that programs add to what is in T.81.
 _APP0 = 0xE0
+_FILLING = b"\0\xff"
 
 
 class JpegOutline(NamedTuple):
@@ -49,6 +50,9 @@ class JpegOutline(NamedTuple):
     """Bytes up to the end of the image, its marker included."""
     remarks: tuple[tuple[int, bytes], ...] = ()
     """Bytes that the codec takes exception to, as offsets and what is to be there."""
+    zeros: tuple[tuple[int, int], ...] = ()
+    """Runs of zeros before markers, as offsets from and to; those before the end may
+    be the last bits of the image, or what a camera fills its buffer with."""
 
     @property
     def storable(self) -> bool:
@@ -79,7 +83,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     if data[:2] != SOI:
         raise ValueError("it does not begin as a JPEG does")
     header, kind, num_scans = b"", 0, 0
-    remarks = Remarks(data)
+    remarks, zeros = Remarks(data), []
     position, size = 2, len(data)
     while True:
         # In a header the next marker is where the segment before it ends.
@@ -96,6 +100,8 @@ def outline_jpeg(data: bytes) -> JpegOutline:
                 raise ValueError(
                     f"it is cut off: no end of the image in its {size} bytes"
                 )
+            if data[match.start() - 1] in _FILLING:
+                zeros += _zeros_before(data, position, match.start())
             position = match.end()
             marker = data[position - 1]
         if marker == EOI[1]:
@@ -134,25 +140,14 @@ def outline_jpeg(data: bytes) -> JpegOutline:
         common,
         position,
         remarks.all(num_components),
+        tuple(zeros),
     )
 
 
-def without_remarks(data: bytes, outline: JpegOutline | None) -> bytes:
-    """Give a JPEG such that the codec takes no exception to numbers that nobody needs.
-
-    Readers take all that it remarks on for damage, and every other program shows such
-    an image.
-
-    Parameters
-    ----------
-    data : bytes
-        Any file.
-    outline : JpegOutline or None
-        Of these bytes; None for no JPEG.
-    """
-    if outline is None or not outline.remarks:
-        return data
-    changed = bytearray(data)
-    for at, right in outline.remarks:
-        changed[at : at + len(right)] = right
-    return bytes(changed)
+def _zeros_before(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+    """Give the run of zeros at the end of a part, before what fills it; or none."""
+    part = data[start:end].rstrip(b"\xff")
+    values = part.rstrip(b"\0")
+    # The first one after an FF says that this is a value.
+    kept = len(values) + values.endswith(b"\xff")
+    return [(start + kept, start + len(part))] if kept < len(part) else []

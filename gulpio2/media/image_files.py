@@ -16,9 +16,10 @@ import numpy as np
 
 from gulpio2.codecs.jpeg import MAX_PIXELS
 from gulpio2.codecs.pixels import cmyk_to_rgb, to_eight_bits, to_storable
+from gulpio2.codecs.whole_jpeg import EXTRANEOUS, without_padding, without_remarks
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.format.jpeg_markers import SOI
-from gulpio2.format.jpeg_outline import outline_jpeg, without_remarks
+from gulpio2.format.jpeg_outline import outline_jpeg
 from gulpio2.media.declared import declared_depth, declared_size
 from gulpio2.media.misread import (
     is_made_grey,
@@ -199,7 +200,10 @@ def decode_image(
             try:
                 pixels = _decode_jpeg(data, outline, reduction)
             except ValueError as cause:
-                if _UNKNOWN_GRID not in str(cause):
+                if EXTRANEOUS in str(cause):
+                    data = without_padding(data, outline)
+                    pixels = _decode_jpeg(data, outline, reduction)
+                elif _UNKNOWN_GRID not in str(cause):
                     raise
         if pixels is None:
             pixels = _decode_other(data)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from gulpio2.arguments import whole_number
 from gulpio2.codecs.jpeg import read_header
-from gulpio2.errors import CorruptFrameError
-from gulpio2.format.jpeg_outline import without_remarks
+from gulpio2.codecs.whole_jpeg import without_padding, without_remarks
+from gulpio2.errors import CorruptFrameError, ImageNotFoundError
 from gulpio2.format.wording import counted
 from gulpio2.media.image_files import decode_image, read_file, read_outline
 from gulpio2.media.indexing import FramesByIndex
@@ -99,7 +99,8 @@ class ImageFrames(FramesByIndex):
             progressive. What follows the end of the image in the file is left out, and
             numbers of its header that no decoder needs, such as the revision of JFIF,
             become usual ones where they are none; so does the name of a colour profile
-            that is none. Everything else, CMYK too, as an array.
+            that is none, and zeros behind its data are left out where the codec could
+            not read them. Everything else, CMYK too, as an array.
 
         Raises
         ------
@@ -111,16 +112,15 @@ class ImageFrames(FramesByIndex):
         Notes
         -----
         The bytes are checked by their structure, from the first marker to the last;
-        they are not decoded, so damage inside of the image is stored as it is.
+        they are not decoded, so damage inside of the image is stored as it is. Those
+        with zeros behind a scan are, to learn whether they belong to it.
         """
         for path in self._names:
             data = read_file(path)
             outline = read_outline(data, path)
             data = without_remarks(data, outline)
             if outline is not None and self._is_kept(data, outline):
-                yield StoredFrame(
-                    data if outline.end == len(data) else data[: outline.end]
-                )
+                yield StoredFrame(self._kept(data, path, outline))
             else:
                 yield StoredFrame(self._decoded(data, path, outline))
 
@@ -143,6 +143,17 @@ class ImageFrames(FramesByIndex):
         except CorruptFrameError:
             return False
         return True
+
+    def _kept(self, data: bytes, path: str, outline: JpegOutline) -> bytes:
+        """Give what is stored of a JPEG that can be."""
+        data = data if outline.end == len(data) else data[: outline.end]
+        try:
+            return without_padding(data, outline)
+        except ValueError as cause:
+            raise ImageNotFoundError(
+                f"Image {path!r} is a damaged JPEG: {cause}. Get a whole copy of it, "
+                "or leave it out."
+            ) from cause
 
     def _decoded(
         self, data: bytes, path: str, outline: JpegOutline | None

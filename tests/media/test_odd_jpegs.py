@@ -187,6 +187,74 @@ def test_a_profile_behind_a_scan_is_kept(tmp_path, drawn):
     assert np.array_equal(decode_frame(stored(path)), decode_frame(usual))
 
 
+@pytest.mark.parametrize("num_zeros", [1, 5, 6, 16, 700])
+@pytest.mark.parametrize("filled", [b"", b"\xff\xff"])
+@pytest.mark.parametrize("mode", ["RGB", "L", "progressive"])
+def test_zeros_before_the_end_are_left_out_where_they_are_in_the_way(
+    tmp_path, drawn, mode, filled, num_zeros
+):
+    path = tmp_path / "a.jpg"
+    progressive = mode == "progressive"
+    usual = jpeg_of(
+        drawn if progressive else drawn.convert(mode), progressive=progressive
+    )
+    padded = usual[:-2] + bytes(num_zeros) + filled + usual[-2:]
+    path.write_bytes(padded + b"\0what a camera adds")
+    assert stored(path) in (padded, usual[:-2] + filled + usual[-2:])
+    assert num_zeros < 9 or stored(path) != padded
+    assert np.array_equal(decode_frame(stored(path)), decode_frame(usual))
+    path.with_suffix(".usual").write_bytes(usual)
+    assert np.array_equal(read_image(path), read_image(path.with_suffix(".usual")))
+    assert stored(path, frame_size=30).shape[:2] == (30, 40)
+
+
+def test_zeros_between_scans_are_left_out(tmp_path, drawn):
+    path, usual = tmp_path / "a.jpg", jpeg_of(drawn, progressive=True)
+    first = usual.index(b"\xff\xda")
+    parts = usual[first:].split(b"\xff\xc4")
+    padded = usual[:first] + (bytes(20) + b"\xff\xc4").join(parts)
+    path.write_bytes(padded)
+    assert len(parts) > 3
+    assert stored(path) == usual
+    path.with_suffix(".usual").write_bytes(usual)
+    assert np.array_equal(read_image(path), read_image(path.with_suffix(".usual")))
+
+
+def ends_in_a_zero():
+    """Give a JPEG whose last bits are zeros, and fill a byte."""
+    for size in range(8, 400):
+        for value in range(0, 256, 5):
+            image = Image.new("RGB", (size, 8), (value, value, value))
+            jpeg = jpeg_of(image)
+            if jpeg[-3] == 0 and jpeg[-4] not in (0, 0xFF):
+                return jpeg
+    raise AssertionError("there is none")
+
+
+@pytest.mark.parametrize("added", [0, 1, 9, 300])
+def test_zeros_of_the_data_stay(tmp_path, added):
+    path, usual = tmp_path / "a.jpg", ends_in_a_zero()
+    path.write_bytes(usual[:-2] + bytes(added) + usual[-2:])
+    kept = stored(path)
+    assert kept == usual or (added == 1 and len(kept) == len(usual) + 1)
+    assert np.array_equal(decode_frame(kept), decode_frame(usual))
+
+
+def test_a_stuffed_zero_is_none_that_may_go(drawn):
+    usual = jpeg_of(drawn)
+    assert outline_jpeg(usual[:-2] + b"\xff\0\xff\xd9").zeros == ()
+    more = usual[:-2] + b"\xff\0\0\0\xff\xff\xd9"
+    assert outline_jpeg(more).zeros == ((len(usual), len(usual) + 2),)
+
+
+@pytest.mark.parametrize("frame_size", [-1, 30])
+def test_other_bytes_among_the_zeros_are_refused(tmp_path, drawn, frame_size):
+    path, usual = tmp_path / "a.jpg", jpeg_of(drawn)
+    path.write_bytes(usual[:-2] + b"\1\2\3\4\5\6\7\x08\t\n" * 3 + b"\0" + usual[-2:])
+    with pytest.raises(ImageNotFoundError, match=r"a\.jpg'.* behind the data .* 0xd9"):
+        stored(path, frame_size=frame_size)
+
+
 def in_blocks(factors, height, width):
     """Write a JPEG of flat blocks by chance, with these factors of subsampling."""
     rng = np.random.default_rng(0)
