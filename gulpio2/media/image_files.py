@@ -26,6 +26,7 @@ from gulpio2.media.misread import (
     refuse_misread,
     with_all_bits,
     with_map_of_grey,
+    with_whole_colours,
     without_transparency,
 )
 from gulpio2.media.netpbm import decode_netpbm
@@ -287,6 +288,7 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
     pixels = None if decoded is None else np.asarray(decoded)
     if pixels is None or pixels.size == 0:
         raise ValueError("it is no image that OpenCV reads, or a damaged one")
+    pixels = with_whole_colours(data, pixels)
     if pixels.dtype == np.uint16:
         most = (1 << (declared_depth(data) or 16)) - 1
         pixels = to_eight_bits(np.asarray(pixels, np.uint16), most)

@@ -17,7 +17,7 @@ import numpy as np
 
 from gulpio2.errors import AdapterContractError
 from gulpio2.media.declared import codestream_start
-from gulpio2.media.tiff import has_two_colours
+from gulpio2.media.tiff import has_multiplied_colours, has_two_colours
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,6 +27,7 @@ __all__ = [
     "refuse_misread",
     "with_all_bits",
     "with_map_of_grey",
+    "with_whole_colours",
     "without_transparency",
 ]
 
@@ -92,6 +93,34 @@ def with_all_bits(data: bytes, pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     has_six = data[30:34] == _MASKS and data[54:66] == _FIVE_SIX_FIVE
     bits = np.array([5, 6 if has_six else 5, 5], np.uint8)
     return np.asarray(pixels | pixels >> bits)
+
+
+def with_whole_colours(data: bytes, pixels: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Divide the colours of a TIFF by the transparency that they were multiplied by.
+
+    Parameters
+    ----------
+    data : bytes
+        Any file.
+    pixels : numpy.ndarray
+        What OpenCV makes of it; given back where it is no such file. Of
+        ``(H, W, 4)``, the last value is how opaque a pixel is.
+
+    Returns
+    -------
+    numpy.ndarray
+        Rounded, and cut at the highest value. Pixels that cannot be seen at all have
+        the colour that they have, as Pillow gives them.
+    """
+    if pixels.shape[2:] != (4,) or pixels.dtype not in (np.uint8, np.uint16):
+        return pixels
+    if not has_multiplied_colours(data):
+        return pixels
+    most = np.iinfo(pixels.dtype).max
+    opaque = pixels[..., 3:].astype(np.uint32)
+    opaque[opaque == 0] = most
+    colours = (pixels[..., :3].astype(np.uint32) * most + opaque // 2) // opaque
+    return np.asarray(np.minimum(colours, most), pixels.dtype)
 
 
 def without_transparency(data: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """What of a TIFF file OpenCV would read otherwise than other images.
 
 It multiplies colours by their transparency and turns the image; both are told by one
-number in the file each, so both are prevented there. It gives the first of several
+number in the file each, so both are prevented there; where who wrote it has multiplied
+them, `gulpio2.media.misread` divides them. It gives the first of several
 pages, black for a compression that it does not know and behind damage, and some values
 as if they were others: such files are refused; damaged ones where they are compressed
 by Deflate, which has a checksum.
@@ -17,7 +18,13 @@ from gulpio2.errors import AdapterContractError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["as_stored", "has_two_colours", "orientation_of", "size_of_tiff"]
+__all__ = [
+    "as_stored",
+    "has_multiplied_colours",
+    "has_two_colours",
+    "orientation_of",
+    "size_of_tiff",
+]
 
 # Bytes of a value, by its kind: those of whole numbers, of which libtiff takes any.
 _LENGTHS = {1: 1, 3: 2, 4: 4, 6: 1, 8: 2, 9: 4, 13: 4, 16: 8, 17: 8, 18: 8}
@@ -167,6 +174,14 @@ def has_two_colours(data: bytes) -> bool:
     first = next(tiff.pages(), {})
     bits, kind = tiff.value(first.get(_BITS), 1), tiff.value(first.get(_PHOTOMETRIC))
     return bits == 1 and kind == _PALETTE
+
+
+def has_multiplied_colours(data: bytes) -> bool:
+    """Tell a TIFF in whose colours transparency was multiplied by who wrote it."""
+    if not _is_tiff(data):
+        return False
+    tiff = _Tiff(data)
+    return tiff.value(next(tiff.pages(), {}).get(_EXTRA)) == _ASSOCIATED
 
 
 def as_stored(data: bytes) -> bytes:

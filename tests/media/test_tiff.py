@@ -34,6 +34,39 @@ def test_transparency_is_dropped_and_not_multiplied_in(tmp_path, drawn, compress
     assert np.array_equal(read_image(path), np.asarray(drawn)[..., :3])
 
 
+def test_colours_that_were_multiplied_are_as_they_were_before(tmp_path, drawn):
+    path, colours = tmp_path / "a.tif", np.asarray(drawn)
+    opaque = np.random.default_rng(0).integers(0, 256, (30, 40, 1))
+    opaque[0] = 255
+    opaque[1] = 0
+    multiplied = np.concatenate([colours * opaque // 255, opaque], axis=2)
+    Image.fromarray(multiplied.astype(np.uint8), "RGBA").save(path)
+    data = bytearray(path.read_bytes())
+    place = data.index(struct.pack("<HHI", 338, 3, 1)) + 8
+    assert data[place] == 2
+    data[place] = 1
+    path.write_bytes(data)
+    found = read_image(path)
+    with Image.open(path) as shown:
+        expected = np.asarray(shown.convert("RGB"), int)
+    assert np.abs(found - expected).max() <= 1
+    assert np.array_equal(found[0], colours[0])
+    assert not found[1].any()
+    seen = np.broadcast_to(opaque > 128, colours.shape)
+    assert np.abs(found - colours.astype(int))[seen].max() <= 2
+
+
+@pytest.mark.parametrize("value", [0, 1, 12_850, 65_535])
+def test_multiplied_colours_of_sixteen_bits_are_divided(tmp_path, value):
+    path = tmp_path / "a.tif"
+    pixels = np.full((4, 6, 4), 0x4040, np.uint16)
+    pixels[..., 0] = value
+    write_tiff(path, {258: (16,) * 4, 262: 2, 277: 4, 338: 1}, pixels.astype("<u2"))
+    found = read_image(path)
+    assert np.array_equal(found[..., 1:], np.full((4, 6, 2), 255))
+    assert found[0, 0, 0] == min(255, round(value / 0x4040 * 255))
+
+
 @pytest.mark.parametrize("options", [{}, {"tiffinfo": {278: 7}}, {"big_tiff": True}])
 def test_damage_inside_of_deflate_is_an_error(tmp_path, drawn, options):
     path = tmp_path / "a.tif"
