@@ -14,6 +14,7 @@ import simplejpeg
 from gulpio2.arguments import require_choice, whole_number
 from gulpio2.codecs.frame_header import with_factors_of_444
 from gulpio2.codecs.pixels import cmyk_to_rgb, resample_plane, to_storable
+from gulpio2.codecs.whole_jpeg import WholeJpeg, mended
 from gulpio2.errors import AdapterContractError, CorruptFrameError, of_zeros
 from gulpio2.format.jpeg_markers import EOI, SOI
 from gulpio2.types import YuvFrame
@@ -159,13 +160,18 @@ def _read_header_of_441(data: bytes | memoryview) -> JpegHeader:
 
 
 def check_jpeg(data: bytes | memoryview) -> JpegHeader:
-    """Check that bytes can be stored as a frame: one whole JPEG, by its markers.
+    """Check that bytes are a JPEG by their beginning, their end and their header.
 
     Raises
     ------
     CorruptFrameError
         They do not begin and end as a JPEG does, or the header cannot be read.
     """
+    _refuse_cut(data)
+    return read_header(data)
+
+
+def _refuse_cut(data: bytes | memoryview) -> None:
     if bytes(data[:2]) != SOI:
         raise CorruptFrameError("not a JPEG: it does not begin with FF D8")
     if bytes(data[-2:]) != EOI:
@@ -174,7 +180,6 @@ def check_jpeg(data: bytes | memoryview) -> JpegHeader:
             "a cut JPEG: it does not end with FF D9"
             + (f", which is {behind} bytes before" if behind < len(data) - 1 else "")
         )
-    return read_header(data)
 
 
 def decode_frame(
@@ -242,14 +247,15 @@ def refuse_above(max_pixels: int, header: JpegHeader) -> None:
 
 
 def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
-    """Encode a frame, or take the bytes of a JPEG as they are.
+    """Encode a frame, or take the bytes of a JPEG.
 
     Parameters
     ----------
     frame : numpy.ndarray, PIL image, YuvFrame or bytes
         ``(H, W)`` or ``(H, W, 1)`` is stored grey, ``(H, W, 3)`` as YCbCr.
     settings : EncoderSettings
-        Not applied to bytes.
+        Not applied to bytes, which are stored as they are: `codecs.whole_jpeg` has
+        the exceptions.
 
     Returns
     -------
@@ -266,15 +272,17 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
         _refuse_unreadable(*frame.y.shape)
         return _encode_planes(frame, settings)
     if isinstance(frame, (bytes, bytearray, memoryview)):
-        data = bytes(frame)
+        data = frame if type(frame) is WholeJpeg else bytes(frame)
         try:
-            header = check_jpeg(data)
+            _refuse_cut(data)
+            data = mended(data, max_pixels=MAX_PIXELS)
+            header = read_header(data)
         except CorruptFrameError as cause:
             raise AdapterContractError(
                 f"a frame given as {len(data)} bytes cannot be stored: {cause}"
             ) from cause
         _refuse_unreadable(header.height, header.width)
-        return data
+        return bytes(data)
     pixels = to_storable(frame)
     _refuse_unreadable(*pixels.shape[:2])
     if pixels.ndim == 2:

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import simplejpeg
 
+from gulpio2.errors import CorruptFrameError
+from gulpio2.format.jpeg_outline import outline_jpeg
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gulpio2.format.jpeg_outline import JpegOutline
 
-__all__ = ["EXTRANEOUS", "without_padding", "without_remarks"]
+__all__ = ["EXTRANEOUS", "WholeJpeg", "mended", "without_padding", "without_remarks"]
 
 EXTRANEOUS = "extraneous bytes before marker"
 """What the codec says of bytes behind entropy-coded data."""
@@ -22,6 +25,49 @@ _COLOURS = {1: "GRAY", 3: "RGB", 4: "CMYK"}
 # Zeros that may belong to the last bits of an image: of a picture of one colour in
 # 4:2:0, the last unit has half a dozen blocks that are of no bits but zeros.
 _MOST_OF_DATA = 8
+
+
+class WholeJpeg(bytes):
+    """The bytes of a JPEG that were looked at already: they are stored as they are."""
+
+    __slots__ = ()
+
+
+def mended(data: bytes, *, max_pixels: int) -> bytes:
+    """Look at all markers of a JPEG, and give what can be stored of it.
+
+    Parameters
+    ----------
+    data : bytes
+        One JPEG.
+    max_pixels : int
+        One that declares more is not decoded to learn what zeros behind it are.
+
+    Returns
+    -------
+    bytes
+        As they are, but for what the codec alone takes exception to.
+
+    Raises
+    ------
+    CorruptFrameError
+        Its markers do not lead to an end, or the codec could not read it.
+    """
+    if type(data) is WholeJpeg:
+        return data
+    try:
+        outline = outline_jpeg(data)
+        data = without_remarks(data, outline)
+        if outline.height * outline.width <= max_pixels:
+            data = without_padding(data, outline)
+    except ValueError as cause:
+        raise CorruptFrameError(f"not a readable JPEG: {cause}") from cause
+    if outline.precision != 8:
+        raise CorruptFrameError(
+            f"not a readable JPEG: its values have {outline.precision} bits, and only "
+            "those of 8 are read"
+        )
+    return data
 
 
 def without_remarks(data: bytes, outline: JpegOutline | None) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.arguments import whole_number
 from gulpio2.codecs.jpeg import read_header
-from gulpio2.codecs.whole_jpeg import without_padding, without_remarks
+from gulpio2.codecs.whole_jpeg import WholeJpeg, without_padding, without_remarks
 from gulpio2.errors import CorruptFrameError, ImageNotFoundError
 from gulpio2.format.wording import counted
 from gulpio2.media.image_files import decode_image, read_file, read_outline
@@ -144,11 +144,11 @@ class ImageFrames(FramesByIndex):
             return False
         return True
 
-    def _kept(self, data: bytes, path: str, outline: JpegOutline) -> bytes:
+    def _kept(self, data: bytes, path: str, outline: JpegOutline) -> WholeJpeg:
         """Give what is stored of a JPEG that can be."""
         data = data if outline.end == len(data) else data[: outline.end]
         try:
-            return without_padding(data, outline)
+            return WholeJpeg(without_padding(data, outline))
         except ValueError as cause:
             raise ImageNotFoundError(
                 f"Image {path!r} is a damaged JPEG: {cause}. Get a whole copy of it, "

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.codecs.whole_jpeg import WholeJpeg
 from gulpio2.errors import (
     CorruptFrameError,
     FormatError,
@@ -329,7 +330,8 @@ class _MovedFrames:
                     f"{self.store.path(name)} at byte {frame.loc}: the bytes have "
                     "changed since they were looked at. Run the repair again"
                 )
-            yield StoredFrame(jpeg, frame.pts)
+            # As they are, so that their checksum stays.
+            yield StoredFrame(WholeJpeg(jpeg), frame.pts)
             self.tell(frames=1, num_bytes=padded_length(frame.num_bytes))
 
     @property

@@ -24,6 +24,7 @@ from gulpio2.codecs.jpeg import (
     jpeg_bytes_to_img,
     read_header,
 )
+from gulpio2.codecs.whole_jpeg import WholeJpeg
 from gulpio2.errors import AdapterContractError, CorruptFrameError
 from gulpio2.testing import make_frames
 from gulpio2.types import YuvFrame
@@ -250,6 +251,33 @@ def test_a_jpeg_given_as_bytes_is_stored_byte_for_byte(kind):
     assert encode_frame(kind(data), DEFAULT) == data
 
 
+def test_a_length_that_leads_past_the_end_of_bytes_is_refused():
+    usual = simplejpeg.encode_jpeg(make_frames(1)[0])
+    damaged = usual[:-2] + b"\xff\xfe\xff\xf0" + usual[-2:]
+    assert check_jpeg(damaged)
+    with pytest.raises(AdapterContractError, match=r"damaged at byte \d+"):
+        encode_frame(damaged, EncoderSettings())
+    # Of one that is moved, nothing is changed and nothing refused.
+    moved = encode_frame(WholeJpeg(damaged), EncoderSettings())
+    assert moved == damaged
+    assert type(moved) is bytes
+
+
+def test_bytes_are_as_readers_need_them():
+    usual = simplejpeg.encode_jpeg(make_frames(1)[0])
+    odd = usual[:11] + b"\5" + usual[12:-2] + bytes(99) + usual[-2:]
+    assert usual[6:10] == b"JFIF"
+    assert encode_frame(odd, EncoderSettings()) == usual
+    assert encode_frame(usual + usual, EncoderSettings()) == usual + usual
+
+
+def test_bytes_of_twelve_bits_are_refused():
+    usual = bytearray(simplejpeg.encode_jpeg(make_frames(1)[0]))
+    usual[usual.index(b"\xff\xc0") + 4] = 12
+    with pytest.raises(AdapterContractError, match="12 bits, and only those of 8"):
+        encode_frame(bytes(usual), EncoderSettings())
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -260,6 +288,7 @@ def test_a_jpeg_given_as_bytes_is_stored_byte_for_byte(kind):
         ),
         (simplejpeg.encode_jpeg(make_frames(1)[0])[:-2], "a cut JPEG: it does not end"),
         (b"\xff\xd8\xff\xd9", "not a readable JPEG"),
+        (b"\xff\xd8\xff\xe0\xff\xf0\xff\xd9", "cut off or damaged at byte 4"),
     ],
 )
 def test_bytes_that_are_no_whole_jpeg_are_refused(data, message):
