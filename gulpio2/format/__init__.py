@@ -24,7 +24,8 @@ is the specification that these modules implement.
 * `scan`: the entries of a map one after the other. `salvage`: what is left of a
   damaged map or data file.
 * `jpeg_markers`: what tells the parts of a JPEG apart. `jpeg_outline`: what one is,
-  without decoding, and `jpeg_remarks`: what in it the codec takes exception to.
+  without decoding, by `jpeg_remarks`: what in it the codec takes exception to, and
+  `jpeg_tables`: what its scans need.
 * `checksum`: the CRC-32 of everything that has one.
 * `problems`: what a check finds, as values. `wording`: numbers with their nouns.
 * `checks`, `map_checks`: everything that the checker knows, of names and records and

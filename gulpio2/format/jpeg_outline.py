@@ -13,6 +13,7 @@ from gulpio2.format.jpeg_markers import (
     START_OF_SCAN,
 )
 from gulpio2.format.jpeg_remarks import Remarks
+from gulpio2.format.jpeg_tables import Tables
 
 __all__ = ["JpegOutline", "outline_jpeg"]
 
@@ -72,8 +73,9 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     Raises
     ------
     ValueError
-        Not a JPEG, one that is cut off, or one of so many scans that nobody could
-        decode it in time; the message says where.
+        Not a JPEG, one that is cut off, one with a scan of which tables or components
+        are missing, or of so many scans that nobody could decode it in time; the
+        message says where.
 
     Notes
     -----
@@ -83,7 +85,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     if data[:2] != SOI:
         raise ValueError("it does not begin as a JPEG does")
     header, kind, num_scans = b"", 0, 0
-    remarks, zeros = Remarks(data), []
+    remarks, tables, zeros = Remarks(data), Tables(data), []
     position, size = 2, len(data)
     while True:
         # In a header the next marker is where the segment before it ends.
@@ -115,16 +117,20 @@ def outline_jpeg(data: bytes) -> JpegOutline:
             header, kind = data[position + 2 : position + 8], marker
             if len(header) < 6:
                 raise ValueError(f"it is cut off or damaged at byte {position}")
+            tables.frame(marker, position, length)
         elif marker == START_OF_SCAN:
             num_scans += 1
             if num_scans > _MOST_SCANS:
                 raise ValueError(
                     f"it has more than {_MOST_SCANS} scans, which take very long"
                 )
+            tables.scan(position, length)
             if kind in _SEQUENTIAL:
                 remarks.sequential_scan(position, length)
         elif marker >= _APP0:
             remarks.segment(marker, position, length, num_scans)
+        else:
+            tables.tables(marker, position, length)
         position += length
     if not header:
         raise ValueError("it has no image")
