@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from gulpio2.adapters.endings import ANY_ENDING, find_by_ending
 from gulpio2.adapters.sources import (
     IMAGE_FORMATS,
+    OTHER_IMAGE_FORMATS,
     VIDEO_FORMATS,
     folder_frames,
     image_frames,
@@ -92,6 +93,11 @@ def open_path(
         raise SourceNotFoundError(
             f"There is no {path!r}. Check the path column or the path template, or say "
             "what paths begin at in root_folder (on the command line --root-folder)."
+        )
+    if ending in OTHER_IMAGE_FORMATS:
+        raise SourceReadError(
+            f"{path!r} ends in .{ending}, which is not taken for an image unless that "
+            "is said. Give media='image' if it is one."
         )
     raise SourceReadError(
         f"{path!r} has no ending of a video or an image, and is no folder. "

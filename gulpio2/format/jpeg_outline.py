@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from gulpio2.errors import AdapterContractError
 from gulpio2.format.jpeg_markers import (
     EOI,
     NEXT_MARKER,
@@ -31,6 +32,8 @@ _MOST_SCANS = 500
 _SEQUENTIAL = (0xC0, 0xC1)
 # The first of the segments that programs add to what is in T.81.
 _APP0 = 0xE0
+# The frame header of ITU-T T.87.
+_JPEG_LS = 0xF7
 _FILLING = b"\0\xff"
 
 
@@ -72,6 +75,8 @@ def outline_jpeg(data: bytes) -> JpegOutline:
 
     Raises
     ------
+    AdapterContractError
+        A ``ValueError``: JPEG-LS, which is of other data.
     ValueError
         Not a JPEG, one that is cut off, one with a scan of which tables or components
         are missing, or of so many scans that nobody could decode it in time; the
@@ -113,6 +118,10 @@ def outline_jpeg(data: bytes) -> JpegOutline:
         length = int.from_bytes(data[position : position + 2], "big")
         if length < 2 or position + length > size:
             raise ValueError(f"it is cut off or damaged at byte {position}")
+        if marker == _JPEG_LS and not header:
+            raise AdapterContractError(
+                "it is JPEG-LS, which is not read here; convert it to PNG"
+            )
         if marker in START_OF_FRAME:
             header, kind = data[position + 2 : position + 8], marker
             if len(header) < 6:

@@ -32,7 +32,8 @@ Images
     * `images`: `ImageFrames`, image files as frames.
     * `image_files`: reads one; `declared` tells how large those say they are that are
       no JPEG; `netpbm` reads PGM, PPM and PAM, `tiff`
-      and `png` prepare those for OpenCV, `misread` other formats.
+      and `png` prepare those for OpenCV, `misread` other formats. `unreadable`: why it
+      gives nothing.
     * `resize`: sizes by the short edge.
 
 Files

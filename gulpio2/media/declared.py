@@ -11,7 +11,12 @@ import re
 from gulpio2.media.netpbm import header_of
 from gulpio2.media.tiff import size_of_tiff
 
-__all__ = ["codestream_start", "declared_depth", "declared_size"]
+__all__ = [
+    "codestream_start",
+    "declared_depth",
+    "declared_size",
+    "num_components_of_jpeg_2000",
+]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 # Start of a codestream of JPEG 2000, and of the marker with its sizes, SIZ.
@@ -107,6 +112,13 @@ def _sizes_of(data: bytes) -> bytes:
     start = codestream_start(data)
     is_one = data[start : start + 4] == _CODESTREAM
     return data[start + 4 : start + _LONGEST] if is_one else b""
+
+
+def num_components_of_jpeg_2000(data: bytes) -> int:
+    """Count the values of a pixel; 0 where it is no JPEG 2000."""
+    if data[:4] != _CODESTREAM and data[:8] != _JP2:
+        return 0
+    return int.from_bytes(_sizes_of(data)[36:38], "big")
 
 
 def _little(data: bytes, place: int, length: int) -> int:

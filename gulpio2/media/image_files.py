@@ -20,7 +20,11 @@ from gulpio2.codecs.whole_jpeg import EXTRANEOUS, without_padding, without_remar
 from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
 from gulpio2.format.jpeg_markers import SOI
 from gulpio2.format.jpeg_outline import outline_jpeg
-from gulpio2.media.declared import declared_depth, declared_size
+from gulpio2.media.declared import (
+    declared_depth,
+    declared_size,
+    num_components_of_jpeg_2000,
+)
 from gulpio2.media.misread import (
     is_made_grey,
     refuse_misread,
@@ -32,6 +36,7 @@ from gulpio2.media.misread import (
 from gulpio2.media.netpbm import decode_netpbm
 from gulpio2.media.png import without_animation
 from gulpio2.media.tiff import as_stored
+from gulpio2.media.unreadable import why_unreadable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -50,6 +55,8 @@ __all__ = [
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_GREY_AND_ALPHA = 4
+# Values of a pixel.
+_GREY_AND_ALPHA = 2
 # What the codec reduces by while it decodes; the result is to be so many times as large
 # as the picture that is wanted, so that what it does worse than an area filter is lost.
 _REDUCTIONS = (4, 2)
@@ -132,12 +139,14 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
     ImageNotFoundError
         A JPEG that is cut off or damaged.
     SourceReadError
-        An image above `MAX_PIXELS`.
+        An image above `MAX_PIXELS`, or JPEG-LS.
     """
     outline = None
     if data[:2] == SOI:
         try:
             outline = outline_jpeg(data)
+        except AdapterContractError as cause:
+            raise SourceReadError(f"Image {os.fspath(path)!r}: {cause}.") from cause
         except ValueError as cause:
             # As what decodes an image of another kind has it.
             raise ImageNotFoundError(
@@ -207,7 +216,7 @@ def decode_image(
                 elif _UNKNOWN_GRID not in str(cause):
                     raise
         if pixels is None:
-            pixels = _decode_other(data)
+            pixels = _decode_other(data, outline)
     except AdapterContractError as cause:
         raise SourceReadError(f"Image {os.fspath(path)!r}: {cause}.") from cause
     except ValueError as cause:
@@ -269,7 +278,7 @@ def _part_cut(pixels: npt.NDArray[np.uint8]) -> float:
     return np.count_nonzero(rows + np.uint8(_NEAR) <= 2 * _NEAR) / rows.size
 
 
-def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
+def _decode_other(data: bytes, outline: JpegOutline | None) -> npt.NDArray[np.uint8]:
     import cv2
 
     if not data:
@@ -279,6 +288,8 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
     refuse_misread(data)
     # Unchanged: else 16 bits would be cut, and EXIF would turn the image.
     flags = cv2.IMREAD_COLOR if is_made_grey(data) else cv2.IMREAD_UNCHANGED
+    if num_components_of_jpeg_2000(data) == _GREY_AND_ALPHA:  # unread, unchanged
+        flags = cv2.IMREAD_GRAYSCALE | cv2.IMREAD_ANYDEPTH
     readable = with_map_of_grey(data)
     readable = without_animation(without_transparency(as_stored(readable)))
     try:
@@ -287,6 +298,8 @@ def _decode_other(data: bytes) -> npt.NDArray[np.uint8]:
         raise ValueError(f"OpenCV says {cause.err or cause}") from cause
     pixels = None if decoded is None else np.asarray(decoded)
     if pixels is None or pixels.size == 0:
+        if why := why_unreadable(data, outline):
+            raise AdapterContractError(why)
         raise ValueError("it is no image that OpenCV reads, or a damaged one")
     pixels = with_whole_colours(data, pixels)
     if pixels.dtype == np.uint16:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_stored",
+    "compression_of",
     "has_multiplied_colours",
     "has_two_colours",
     "orientation_of",
@@ -164,6 +165,14 @@ def orientation_of(data: bytes) -> int:
         return 1
     tiff = _Tiff(data)
     return tiff.value(next(tiff.pages(), {}).get(_ORIENTATION), 1)
+
+
+def compression_of(data: bytes) -> int:
+    """Give the number of the compression of a TIFF; 0 for another file."""
+    if not _is_tiff(data):
+        return 0
+    tiff = _Tiff(data)
+    return tiff.value(next(tiff.pages(), {}).get(_COMPRESSION), 1)
 
 
 def has_two_colours(data: bytes) -> bool:

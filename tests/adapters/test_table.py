@@ -169,6 +169,7 @@ def test_paths_begin_at_the_table_or_at_the_root_folder(table, tmp_path, monkeyp
         ("missing.mp4", "auto", r"missing\.mp4"),
         ("missing", "auto", "There is no .*missing'"),
         ("t.csv", "auto", "no ending of a video or an image"),
+        ("x.pgm", "auto", r"ends in \.pgm, .* media='image' if it is one"),
         ("t.csv", "video", r"t\.csv"),
         ("t.csv", "image", r"t\.csv"),
         ("empty", "auto", r"empty' holds no \*\.bmp or"),
@@ -180,6 +181,7 @@ def test_a_path_that_leads_to_no_frames_costs_its_own_item_only(
     table, tmp_path, path, media, message
 ):
     (tmp_path / "empty").mkdir()
+    (tmp_path / "x.pgm").touch()
     rows = write_rows(tmp_path, {"path": path, "id": 1}, {"path": path, "id": 2})
     first, _ = TableAdapter(rows, media=media).iter_data()
     with pytest.raises(SourceReadError, match=message):
