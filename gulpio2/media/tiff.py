@@ -35,12 +35,15 @@ _SUBFILE, _WIDTH, _HEIGHT, _BITS, _COMPRESSION = 254, 256, 257, 258, 259
 _PHOTOMETRIC, _ORIENTATION, _SAMPLES, _PLANES, _EXTRA = 262, 274, 277, 284, 338
 # Where the parts of an image are, strips or tiles, and how long.
 _PARTS = ((273, 279), (324, 325))
+# Which of them are tiles, and the tags of their width and height; of rows of a strip.
+_TILES, _TILE, _ROWS = 1, (322, 323), 278
 _DEFLATE = frozenset({8, 32946})
 # Bytes that are inflated at a time, and that there may be beside the pixels.
 _PIECE, _OVERHANG = 1 << 20, 1 << 24
 _REDUCED_OR_MASK = 0b101
 _WHITE_IS_ZERO = 0
 _PALETTE = 3
+_YCBCR = 6
 _LAB = frozenset({8, 9, 10})
 _SEPARATE = 2
 _UNASSOCIATED, _ASSOCIATED = 2, 1
@@ -282,14 +285,64 @@ def _refuse_damaged(tiff: _Tiff, page: _Entries) -> None:
     sides = tiff.value(page.get(_WIDTH)), tiff.value(page.get(_HEIGHT))
     # Tiles hang over the edges.
     room = 4 * sides[0] * sides[1] * samples * bits // 8 + _OVERHANG
-    for places, lengths in _PARTS:
+    for kind, (places, lengths) in enumerate(_PARTS):
         both = tiff.values(page.get(places)), tiff.values(page.get(lengths))
+        parts = [*zip(*both, strict=False)]
         # Parts that are alike may be one; of others, the file has not more than it has.
-        parts = [*dict.fromkeys(zip(*both, strict=False))]
-        if sum(length for _, length in parts) > tiff.num_bytes:
+        inflated = dict.fromkeys(parts, 0)
+        if sum(length for _, length in inflated) > tiff.num_bytes:
             raise ValueError("it is a damaged TIFF: its parts lie on one another")
-        for place, length in parts:
+        for place, length in inflated:
             try:
-                room -= tiff.inflate(place, length, room)
+                found = tiff.inflate(place, length, room)
             except zlib.error as cause:
                 raise ValueError(f"it is a damaged TIFF: {cause}") from cause
+            inflated[place, length] = found
+            room -= found
+        _refuse_other_lengths(
+            [inflated[part] for part in parts], _part_lengths(tiff, page, kind)
+        )
+
+
+def _part_lengths(
+    tiff: _Tiff, page: _Entries, kind: int
+) -> tuple[int, int, int] | None:
+    """Give the bytes of a part, those of the last one below, and how many go down.
+
+    None where they are not so simple: of chroma that is coarser, or of values of
+    several lengths.
+    """
+    bits = tiff.values(page.get(_BITS)) or [1]
+    if tiff.value(page.get(_PHOTOMETRIC), 1) == _YCBCR or len({*bits}) > 1:
+        return None
+    samples = tiff.value(page.get(_SAMPLES), 1)
+    if tiff.value(page.get(_PLANES), 1) == _SEPARATE:
+        samples = 1
+    height = tiff.value(page.get(_HEIGHT))
+    if kind == _TILES:
+        width, rows = (tiff.value(page.get(tag)) for tag in _TILE)
+        last = rows
+    else:
+        width = tiff.value(page.get(_WIDTH))
+        rows = min(tiff.value(page.get(_ROWS), height), height)
+        last = height - rows * ((height - 1) // rows) if rows else 0
+    row = (width * samples * bits[0] + 7) // 8
+    down = -(-height // rows) if rows else 0
+    return row * rows, row * last, down
+
+
+def _refuse_other_lengths(
+    found: list[int], wanted: tuple[int, int, int] | None
+) -> None:
+    """Refuse parts of more or of less than the pixels that the header tells of."""
+    if wanted is None:
+        return
+    full, last, down = wanted
+    for i, num_bytes in enumerate(found):
+        # Some write the last part as long as the others.
+        is_last = down and i % down == down - 1
+        if num_bytes != full and not (is_last and last <= num_bytes <= full):
+            raise ValueError(
+                f"it is a damaged TIFF: a part of it has {num_bytes} bytes, and its "
+                f"pixels are {last if is_last else full} by its header"
+            )

@@ -67,6 +67,43 @@ def test_multiplied_colours_of_sixteen_bits_are_divided(tmp_path, value):
     assert found[0, 0, 0] == min(255, round(value / 0x4040 * 255))
 
 
+@pytest.mark.parametrize("options", [{}, {"tiffinfo": {278: 7}}])
+@pytest.mark.parametrize("mode", ["RGB", "L", "1", "RGBA"])
+@pytest.mark.parametrize("change", [-8, 8])
+def test_deflate_of_other_bytes_than_the_width_says_is_an_error(
+    tmp_path, drawn, options, mode, change
+):
+    path = tmp_path / "a.tif"
+    drawn.convert(mode).save(path, compression="tiff_adobe_deflate", **options)
+    assert read_image(path).shape[:2] == (30, 40)
+    data = bytearray(path.read_bytes())
+    place = next(
+        place
+        for place in range(8, len(data), 2)
+        if data[place : place + 2] == b"\0\1" and data[place + 2] in (3, 4)
+    )
+    assert data[place + 8] == 40
+    data[place + 8] += change
+    path.write_bytes(data)
+    with pytest.raises(ImageNotFoundError, match="damaged TIFF: a part of it has"):
+        read_image(path)
+
+
+@pytest.mark.parametrize("num_bytes", [160, 319, 320, 321])
+def test_the_last_part_may_be_as_long_as_the_others(tmp_path, num_bytes):
+    path = tmp_path / "a.tif"
+    strip = np.frombuffer(zlib.compress(bytes(num_bytes)), np.uint8)
+    # Two strips of 8 rows for 12 rows, which are the same bytes.
+    sizes = {256: 40, 257: 12, 258: 8, 259: 8, 262: 1, 277: 1, 278: 8}
+    entries = {**sizes, 273: (0, 0), 279: (strip.size, strip.size)}
+    write_tiff(path, entries, strip.reshape(1, -1))
+    if num_bytes == 320:
+        assert read_image(path).shape == (12, 40)
+    else:
+        with pytest.raises(ImageNotFoundError, match=f"has {num_bytes} bytes"):
+            read_image(path)
+
+
 @pytest.mark.parametrize("options", [{}, {"tiffinfo": {278: 7}}, {"big_tiff": True}])
 def test_damage_inside_of_deflate_is_an_error(tmp_path, drawn, options):
     path = tmp_path / "a.tif"
@@ -161,7 +198,7 @@ def write_tiff(path, entries, pixels, *, big=False):
         several = value if isinstance(value, tuple) else (value,)
         packed = struct.pack(f"{order}{len(several)}H", *several)
         if tag == 273:
-            packed = struct.pack(f"{order}H", behind + 8)
+            packed = struct.pack(f"{order}H", behind + 8) * len(several)
         if len(packed) > room:
             rest = packed
             packed = struct.pack(f"{order}{place}", behind)
