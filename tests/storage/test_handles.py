@@ -22,8 +22,9 @@ from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.format.plan import Read
 from gulpio2.storage import handles
 from gulpio2.storage.handles import HandlePool, read_fully
-from gulpio2.storage.index.composing import load_index, map_states, read_map
+from gulpio2.storage.index.composing import map_states, read_map
 from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.index.loading import load_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_gulp_directory
 from tests.forking import forked, status_of

@@ -24,6 +24,7 @@ each row, when it is first used, against the map that it was made from.
 * `in_blocks`: items by the thousand, for whoever goes through all of them.
 * `lost`: items that the columns have and a map has lost.
 * `composing`: what the maps say, and as much of an old index as holds.
+* `loading`: the file mapped, where it can be read.
 * `replacing`: the same, where it would not lose what an old index alone has.
 * `ahead`: maps read while an ingest goes on, for the index at its end.
 * `taking_in`: the map of a chunk brought up to date before it is written.

@@ -7,7 +7,6 @@ same, or else if its CRC-32 is; only maps of which neither holds are parsed.
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import time
 from pathlib import Path
@@ -17,8 +16,8 @@ import numpy as np
 
 from gulpio2.errors import StorageError, StorageNotFoundError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import INDEX_NAME, data_name, meta_name
-from gulpio2.storage.handles import letting_go, open_descriptor, open_regular
+from gulpio2.format.layout import data_name, meta_name
+from gulpio2.storage.handles import open_descriptor, open_regular
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
     Columns,
@@ -27,7 +26,6 @@ from gulpio2.storage.index.columns import (
     ids_crc32,
     make_lookup,
 )
-from gulpio2.storage.index.file import NewerIndexError, map_index
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.refusals import refused
@@ -46,7 +44,6 @@ __all__ = [
     "is_fresh",
     "is_settled",
     "keep_lost",
-    "load_index",
     "lost_maps",
     "map_states",
     "other_maps",
@@ -54,29 +51,12 @@ __all__ = [
     "state_in",
 ]
 
-_logger = logging.getLogger(__name__)
-
 # Nanoseconds between two times that a file system tells apart: a tick of Linux, or a
 # second where times have no fraction.
 _TICK, _SECOND = 20_000_000, 1_000_000_000
 # Size and time of a map that no map has, so that each is compared with it.
 NO_MAP = (-1, -1)
-
-
-def load_index(folder: str) -> tuple[IndexContent | None, bool]:
-    """Map the file if there is a usable one; say whether it may be replaced."""
-    path = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # the folder is a str
-    try:
-        return letting_go(lambda: map_index(path)), True
-    except FileNotFoundError:
-        return None, True
-    except NewerIndexError as cause:
-        # Two versions that replace each other's file would never be done.
-        _logger.warning("%s: %s. It is left as it is, and not used", path, cause)
-        return None, False
-    except (OSError, ValueError) as cause:
-        _logger.warning("%s cannot be used and is built anew: %s", path, cause)
-        return None, True
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
@@ -125,8 +105,18 @@ def lost_maps(
         return []
     gone = np.setdiff1d(old.chunks[old.chunks[:, 4] > 0, 0], states[:, 0])
     return [
-        number for number in gone.tolist() if Path(folder, data_name(number)).exists()
+        number for number in gone.tolist() if _may_be_there(folder, data_name(number))
     ]
+
+
+def _may_be_there(folder: str, name: str) -> bool:
+    """Tell whether there is a file; also where the system does not say."""
+    try:
+        os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118  # the folder is a str
+    except OSError as cause:
+        # Else the index of what may be there would be replaced.
+        return cause.errno not in _NOT_THERE
+    return True
 
 
 def state_in(states: npt.NDArray[np.int64], number: int) -> tuple[int, int] | None:

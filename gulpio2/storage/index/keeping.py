@@ -17,8 +17,9 @@ from gulpio2.format.wording import counted
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
-from gulpio2.storage.index.composing import load_index, map_states, read_map
+from gulpio2.storage.index.composing import map_states, read_map
 from gulpio2.storage.index.file import map_index, write_index
+from gulpio2.storage.index.loading import load_to_replace
 from gulpio2.storage.index.opening import PARTIAL, is_small
 from gulpio2.storage.index.replacing import compose_safely
 from gulpio2.storage.index.table import has_right_metadata
@@ -177,7 +178,8 @@ def build_index(
     DuplicateIdError
         Two chunks have an item of the same id.
     StorageError
-        The file cannot be written.
+        The file cannot be written; or there is one that cannot be read, which alone may
+        tell what is in a data file.
     UnusualMapError
         A map can be read, but not be put into columns.
     """
@@ -191,7 +193,7 @@ def build_index(
     if is_small(states) and INDEX_NAME not in names and not even_if_small:
         return None
     _sweep(store)
-    old, _ = load_index(folder)
+    old = load_to_replace(folder)
     content, parsed = compose_safely(
         folder,
         states,

@@ -16,12 +16,12 @@ from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.composing import (
     compose,
     is_fresh,
-    load_index,
     lost_maps,
     map_states,
 )
 from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.index import Index
+from gulpio2.storage.index.loading import load_index
 from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.local import LocalStore
 from gulpio2.types import no_progress

@@ -12,7 +12,7 @@ from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.columns import ALTERED
 from gulpio2.storage.index.composing import compose, keep_lost, lost_maps, map_states
-from gulpio2.storage.index.file import map_index
+from gulpio2.storage.index.loading import load_to_replace
 from gulpio2.storage.local import LocalStore
 from gulpio2.types import no_progress
 
@@ -85,7 +85,7 @@ def foresee_index(path: StrPath) -> None:
 
     Raises
     ------
-    ChunkMismatchError, DuplicateIdError, MetaFileError, UnusualMapError
+    ChunkMismatchError, DuplicateIdError, MetaFileError, StorageError, UnusualMapError
         As `build_index`.
     """
     store = LocalStore(path)
@@ -93,10 +93,7 @@ def foresee_index(path: StrPath) -> None:
     folder = str(store.folder)
     listing = list_chunks(store.names())
     listing.require_data(store.path)
-    try:
-        old = map_index(os.path.join(folder, INDEX_NAME))  # noqa: PTH118  # as everywhere here
-    except (OSError, ValueError):  # it would be built anew
-        old = None
+    old = load_to_replace(folder, quiet=True)
     compose_safely(folder, map_states(folder, listing.chunks), old, thorough=True)
 
 

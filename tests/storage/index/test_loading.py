@@ -1,0 +1,105 @@
+"""An index that cannot be read is not taken for one that is damaged."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gulpio2 import GulpDirectory
+from gulpio2.errors import ChunkMismatchError, StorageError
+from gulpio2.removal import delete_items
+from gulpio2.storage.index.keeping import build_index
+from tests.storage.index.conftest import assert_same, plain
+
+pytest.importorskip("pyarrow")
+LASTING = 1 << 30
+
+
+def fail(
+    patch: pytest.MonkeyPatch,
+    function: str,
+    name: str,
+    *,
+    times: int = 1,
+    code: int = errno.EIO,
+    module: Any = os,
+) -> None:
+    """Have a call of the system fail on a file of this name, once or several times."""
+    real, left = getattr(module, function), [times]
+
+    def failing(path: Any, *rest: Any, **named: Any) -> Any:
+        is_fd = isinstance(path, int)
+        of = str(Path(f"/proc/self/fd/{path}").readlink() if is_fd else path)
+        if not of.endswith(name) or not left[0]:
+            return real(path, *rest, **named)
+        left[0] -= 1
+        if function == "close":
+            real(path)
+        raise OSError(code, os.strerror(code), *([] if is_fd else [path]))
+
+    patch.setattr(module, function, failing)
+
+
+@pytest.fixture
+def alone(folder: Path) -> bytes:
+    """Lose a map, so that the index alone tells of its chunk; give its bytes."""
+    build_index(folder)
+    (folder / "meta_1.gmeta").unlink()
+    return (folder / "index.arrow").read_bytes()
+
+
+@pytest.mark.parametrize("function", ["open", "fstat", "mmap", "close"])
+@pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.EACCES])
+def test_a_reader_leaves_an_index_that_it_cannot_read(
+    folder, alone, monkeypatch, caplog, function, code
+):
+    with monkeypatch.context() as patch:
+        module = mmap if function == "mmap" else os
+        fail(patch, function, "index.arrow", code=code, module=module)
+        opened = GulpDirectory(folder, indexed=True)
+        assert len(opened.merged_meta_dict) == 3
+    assert_same(opened, plain(folder))
+    assert f"cannot read {folder}/index.arrow: {os.strerror(code)}" in caplog.text
+    assert "left as it is" in caplog.text
+    assert (folder / "index.arrow").read_bytes() == alone
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_an_index_that_cannot_be_read_is_not_replaced(
+    folder, alone, monkeypatch, thorough
+):
+    with monkeypatch.context() as patch:
+        fail(patch, "open", "index.arrow")
+        with pytest.raises(StorageError, match=r"try again.*--remove") as caught:
+            build_index(folder, thorough=thorough)
+    assert caught.value.errno == errno.EIO
+    assert (folder / "index.arrow").read_bytes() == alone
+    with pytest.raises(ChunkMismatchError):
+        build_index(folder, thorough=thorough)
+
+
+def test_nor_by_who_deletes(folder, alone, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        fail(patch, "open", "index.arrow", times=LASTING)
+        delete_items(folder, ["item 0/0"])
+    assert "It is not replaced" in caplog.text
+    assert (folder / "index.arrow").read_bytes() == alone
+    assert len(GulpDirectory(folder, indexed=True)) == 2
+
+
+def test_data_of_which_the_system_does_not_say_whether_they_are_there_count_as_there(
+    folder, alone, monkeypatch
+):
+    with monkeypatch.context() as patch:
+        fail(patch, "stat", "data_1.gulp", code=errno.ESTALE, times=LASTING)
+        assert len(GulpDirectory(folder, indexed=True).merged_meta_dict) == 3
+        with pytest.raises(ChunkMismatchError, match=r"nothing but index\.arrow"):
+            build_index(folder)
+    assert (folder / "index.arrow").read_bytes() == alone
+    (folder / "data_1.gulp").unlink()
+    assert build_index(folder) is not None
