@@ -8,7 +8,7 @@ from gulpio2.errors import MetaFileError
 from gulpio2.format.checks import Problem
 from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
 from gulpio2.format.scan import UnusualMapError
-from gulpio2.format.wording import counted
+from gulpio2.format.wording import cannot_be_read, counted
 
 if TYPE_CHECKING:
     from gulpio2.sanity.report import Findings
@@ -23,6 +23,10 @@ _LOST = (
     "it out of the map, `gulp2 index` makes the index without it"
 )
 _KEEP_INDEX = "It alone tells of what maps have lost: let it be until they are back"
+_UNKNOWN = (
+    "Not all could be read that tells whether maps have lost items: let it be, and "
+    "check again"
+)
 # Times that an index is compared in which faults are found that may be no more.
 _TRIES = 3
 _INDEX_ADVICE = "readers build it anew from the maps, `gulp2 index` replaces it"
@@ -47,8 +51,18 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
     def note(text: str) -> None:
         findings.add([], [Problem("stale-index", text, INDEX_NAME)])
 
+    unread: list[Problem] = []
+
+    def tell(name: str, offset: int | None, cause: OSError) -> None:
+        text = f"{cannot_be_read(cause).removesuffix('.')}. Check again"
+        unread.append(Problem("unreadable-file", text, name, offset=offset))
+
+    def tell_of_map(name: str, cause: OSError) -> None:
+        tell(name, None, cause)
+
     try:
-        stale = index_state(store.folder, thorough=True).stale
+        state = index_state(store.folder, thorough=True, unread=tell_of_map)
+        stale = state.stale
         there = set(store.names())
         if gone := [name for name in stale if name not in there]:
             note(
@@ -60,15 +74,15 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
             numbers = list_chunks(changed).meta_only
             lost = [
                 Problem("lost-item", _LOST, meta_name(number), item=id_)
-                for number, id_ in lost_items(store, numbers, present)
+                for number, id_ in lost_items(store, numbers, present, tell)
             ]
             findings.add(lost)
+            advice = _UNKNOWN if unread else "`gulp2 index` brings it up to date"
             note(
                 f"was made before {_and_others(changed)} took its present form; "
-                "readers do without those rows. "
-                + (_KEEP_INDEX if lost else "`gulp2 index` brings it up to date")
+                "readers do without those rows. " + (_KEEP_INDEX if lost else advice)
             )
-        if stale:
+        if stale or unread:
             return
         for _ in range(_TRIES):
             faults = check_index(store.folder)
@@ -82,7 +96,11 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
         note(f"was not looked at: {cause}")
     except (MetaFileError, UnusualMapError, FileNotFoundError):
         note("was not looked at, as a map is damaged or missing")
-    except (OSError, ValueError, LookupError, OverflowError) as cause:
+    except OSError as cause:
+        why = str(cause.strerror or cause).removesuffix(".")
+        text = f"cannot be compared with the maps: {why}. Check again"
+        unread.append(Problem("unreadable-file", text, INDEX_NAME))
+    except (ValueError, LookupError, OverflowError) as cause:
         text = f"cannot be compared with the maps ({cause}): {_INDEX_ADVICE}"
         findings.add([Problem("bad-index", text, INDEX_NAME)])
     else:
@@ -92,6 +110,23 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
                 for fault in faults
             ]
         )
+    finally:
+        findings.add(_news(unread, findings.report.problems))
+
+
+def _news(unread: list[Problem], known: list[Problem]) -> list[Problem]:
+    """Leave out what was found before, as by looking for damage in the same file."""
+    places: set[tuple[str, int | None]] = set()
+    for problem in known:
+        if problem.code == "unreadable-file":
+            places.add((problem.file, problem.offset))
+    news = []
+    for problem in unread:
+        place = (problem.file, problem.offset)
+        if places.isdisjoint((place, (problem.file, None))):
+            news.append(problem)
+            places.add(place)
+    return news
 
 
 def _and_others(names: list[str]) -> str:

@@ -29,6 +29,7 @@ each row, when it is first used, against the map that it was made from.
 * `ahead`: maps read while an ingest goes on, for the index at its end.
 * `taking_in`: the map of a chunk brought up to date before it is written.
 * `opening`: the file if it is fresh, else columns built anew.
+* `stale`: the maps that the file was not made of.
 * `keeping`: the file written, checked against the maps, and removed.
 """
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
 from gulpio2.format.wording import counted
@@ -18,17 +18,18 @@ from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
 from gulpio2.storage.index.composing import map_states, read_map
-from gulpio2.storage.index.file import map_index, write_index
-from gulpio2.storage.index.loading import load_to_replace
+from gulpio2.storage.index.file import write_index
+from gulpio2.storage.index.loading import load_to_replace, map_or_refuse
 from gulpio2.storage.index.opening import PARTIAL, is_small
 from gulpio2.storage.index.replacing import compose_safely
+from gulpio2.storage.index.stale import stale_maps, states_of
 from gulpio2.storage.index.table import has_right_metadata
 from gulpio2.storage.index.whole import is_whole
 from gulpio2.storage.local import LocalStore
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Callable, MutableMapping
 
     from gulpio2.types import Progress, StrPath
 
@@ -73,6 +74,8 @@ class IndexState:
     """Why it cannot be used; None if it can, or if there is none."""
     stale: tuple[str, ...]
     """Maps that it was not made of, or not as they are."""
+    is_unread: bool = False
+    """Whether that it cannot be used is as it cannot be read, which may pass."""
 
     @property
     def is_fresh(self) -> bool:
@@ -80,7 +83,12 @@ class IndexState:
         return self.num_bytes > 0 and self.fault is None and not self.stale
 
 
-def index_state(path: StrPath, *, thorough: bool = False) -> IndexState:
+def index_state(
+    path: StrPath,
+    *,
+    thorough: bool = False,
+    unread: Callable[[str, OSError], None] | None = None,
+) -> IndexState:
     """Say whether there is an index, and whether it is fresh, by sizes and times.
 
     Parameters
@@ -90,48 +98,36 @@ def index_state(path: StrPath, *, thorough: bool = False) -> IndexState:
     thorough : bool, optional
         Read the maps of which the time alone is another, as after copying, and compare
         their CRC-32. Without it no map is read.
+    unread : callable, optional
+        Called with the name of a map and the error, where the system refuses to read
+        it: whether it is as it was indexed is not known. Default: the error is raised.
+
+    Raises
+    ------
+    StorageError
+        Maps cannot be looked at, or, without `unread`, cannot be read.
     """
     folder = os.fspath(path)
     target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
-    listing = list_chunks(LocalStore(path).names())
-    states = map_states(folder, listing.chunks)
+    states = states_of(folder)
     try:
-        content = map_index(target)
-        num_bytes = os.stat(target).st_size  # noqa: PTH116  # a tenth of Path's time
+        content = map_or_refuse(folder)
     except FileNotFoundError:
         return IndexState(target, 0, None, ())
-    except (OSError, ValueError) as cause:
+    except (StorageError, ValueError) as cause:
         num_bytes = 0
         with suppress(OSError):  # a link to itself
-            num_bytes = os.stat(target).st_size  # noqa: PTH116  # as above
-        return IndexState(target, num_bytes, str(cause), ())
-    now = {number: rest for number, *rest in states[:, :3].tolist()}
-    then = {number: rest for number, *rest in content.chunks[:, :3].tolist()}
-    differ = sorted(
-        number for number in now.keys() | then if now.get(number) != then.get(number)
-    )
-    if thorough:
-        sums = dict(content.chunks[:, [0, 3]].tolist())
-        differ = [
-            number
-            for number in differ
-            if now.get(number, [-1])[0] != then.get(number, [-2])[0]
-            or _crc32_of_map(folder, number) != sums[number]
-        ]
-    return IndexState(target, num_bytes, None, tuple(map(meta_name, differ)))
-
-
-def _crc32_of_map(folder: str, number: int) -> int | None:
-    """Give the CRC-32 of a map; None where it cannot be read."""
-    with suppress(OSError):
-        return read_map(folder, number)[1][3]
-    return None
+            num_bytes = os.stat(target).st_size  # noqa: PTH116  # a tenth of Path's time
+        is_unread = isinstance(cause, StorageError)
+        why = str(getattr(cause, "strerror", cause))
+        return IndexState(target, num_bytes, why, (), is_unread=is_unread)
+    stale = stale_maps(folder, states, content, thorough=thorough, unread=unread)
+    return IndexState(target, len(content.source or b""), None, stale)
 
 
 def map_bytes(path: StrPath) -> int:
     """Count the bytes of all maps, which an index is built of."""
-    listing = list_chunks(LocalStore(path).names())
-    return int(map_states(os.fspath(path), listing.chunks)[:, 1].sum())
+    return int(states_of(os.fspath(path))[:, 1].sum())
 
 
 def build_index(
@@ -307,16 +303,19 @@ def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
         A map is damaged.
     UnusualMapError
         A map can be read, but not be put into columns.
+    StorageError
+        The index or a map cannot be read, so that nothing can be said of it.
     """
-    state = index_state(path, thorough=True)
     folder = os.fspath(path)
-    if state.fault is not None:
-        return [f"it cannot be used: {state.fault}"]
-    if not state.num_bytes:
+    states = states_of(folder)
+    try:
+        content = map_or_refuse(folder)
+    except FileNotFoundError:
         return ["there is no index"] if _has_items(folder) else []
-    if state.stale:
-        return [f"{name} is not as it was indexed" for name in state.stale]
-    content = map_index(state.path)
+    except ValueError as cause:
+        return [f"it cannot be used: {cause}"]
+    if stale := stale_maps(folder, states, content, thorough=True):
+        return [f"{name} is not as it was indexed" for name in stale]
     faults = []
     start = 0
     for number, *_, crc32, count in content.chunks.tolist():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import MetaFileError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import load_pairs, validate_entry
 from gulpio2.format.layout import INDEX_NAME, REMOVALS_NAME, data_name, meta_name
@@ -16,7 +16,7 @@ from gulpio2.storage.index.columns import HAS_CRC32
 from gulpio2.storage.index.file import map_index
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
 
     from gulpio2.storage.base import Store
     from gulpio2.storage.index.columns import Columns
@@ -24,8 +24,15 @@ if TYPE_CHECKING:
 __all__ = ["lost_items"]
 
 
+def _untold(name: str, offset: int | None, cause: OSError) -> None:
+    """Pass over what cannot be read."""
+
+
 def lost_items(
-    store: Store, numbers: Iterable[int], present: Collection[str]
+    store: Store,
+    numbers: Iterable[int],
+    present: Collection[str],
+    unread: Callable[[str, int | None, OSError], None] = _untold,
 ) -> Iterator[tuple[int, str]]:
     """Find items that are in no map and were not deleted, and whose frames are there.
 
@@ -37,19 +44,30 @@ def lost_items(
         Chunks whose maps are others than those that the index was made of.
     present : collection of str
         Items that are in any map.
+    unread : callable, optional
+        Called with a file, an offset or None, and the error, where the system refuses
+        to read it: items of which that would tell are left out.
 
     Yields
     ------
     (int, str)
         Chunk and id. None of an item without checksums: nothing tells its frames; and
         none at all where what was deleted cannot be read.
+
+    Raises
+    ------
+    OSError, ValueError
+        The index cannot be used.
     """
     columns = map_index(store.path(INDEX_NAME)).columns
     removals, told = Removals(), None
     for number in numbers:
         try:
             pairs = load_pairs(store.read(meta_name(number)))
-        except (OSError, ValueError, RecursionError):
+        except OSError as cause:
+            unread(meta_name(number), None, cause)
+            continue
+        except (ValueError, RecursionError):
             continue  # which is a finding itself
         there = {id_ for id_, _ in pairs}
         spoken_of = {
@@ -67,8 +85,11 @@ def lost_items(
                 removals = load_removals(data, where=where) if data else Removals()
                 told = data
             there |= {id_ for id_, _ in removals.deleted.get(number, ())}
-        except (MetaFileError, OSError):
+        except MetaFileError:
             return  # a finding itself, and nobody knows what was deleted
+        except OSError as cause:
+            unread(REMOVALS_NAME, None, cause)
+            return
         store.close()
         for row in np.flatnonzero(columns.chunk == number).tolist():
             id_ = columns.id_at(row)
@@ -79,7 +100,14 @@ def lost_items(
             frames = _frames(columns, row)
             if not frames or any(loc in spoken_of for loc, _, _ in frames):
                 continue
-            if all(_is_there(store, number, *frames[at]) for at in (0, -1)):
+            try:
+                are_there = all(_is_there(store, number, *frames[i]) for i in (0, -1))
+            except (FileNotFoundError, ReadRangeError):
+                continue  # the data are gone, or cut
+            except OSError as cause:
+                unread(data_name(number), frames[0][0], cause)
+                continue
+            if are_there:
                 yield number, id_
 
 
@@ -98,7 +126,4 @@ def _frames(columns: Columns, row: int) -> list[tuple[int, int, int]]:
 
 
 def _is_there(store: Store, number: int, loc: int, num_bytes: int, crc32: int) -> bool:
-    try:
-        return crc32_of(store.read_at(data_name(number), loc, num_bytes)) == crc32
-    except OSError:
-        return False
+    return crc32_of(store.read_at(data_name(number), loc, num_bytes)) == crc32

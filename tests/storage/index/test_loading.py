@@ -26,16 +26,20 @@ def fail(
     name: str,
     *,
     times: int = 1,
+    after: int = 0,
     code: int = errno.EIO,
     module: Any = os,
 ) -> None:
     """Have a call of the system fail on a file of this name, once or several times."""
-    real, left = getattr(module, function), [times]
+    real, left, good = getattr(module, function), [times], [after]
 
     def failing(path: Any, *rest: Any, **named: Any) -> Any:
         is_fd = isinstance(path, int)
         of = str(Path(f"/proc/self/fd/{path}").readlink() if is_fd else path)
         if not of.endswith(name) or not left[0]:
+            return real(path, *rest, **named)
+        if good[0]:
+            good[0] -= 1
             return real(path, *rest, **named)
         left[0] -= 1
         if function == "close":
