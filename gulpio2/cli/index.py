@@ -134,6 +134,7 @@ def _unusual_maps_explained() -> Iterator[None]:
 
 def _check(directory: Path, *, limit: int, as_json: bool) -> None:
     from gulpio2.cli.progress import ProgressBar
+    from gulpio2.errors import StorageError
     from gulpio2.format.layout import list_chunks
     from gulpio2.storage.index.keeping import check_index, index_state, map_bytes
     from gulpio2.storage.local import open_store
@@ -147,8 +148,12 @@ def _check(directory: Path, *, limit: int, as_json: bool) -> None:
     ):
         faults = check_index(directory, bar)
     state = index_state(directory)
+    if state.is_unread:  # since then
+        raise StorageError(None, state.fault)
     if as_json:
-        write_json({"directory": str(directory), **asdict(state), "faults": faults})
+        told = asdict(state)
+        del told["is_unread"]
+        write_json({"directory": str(directory), **told, "faults": faults})
     else:
         write_some((escape(fault) for fault in faults), limit)
         if not faults and not is_quiet():

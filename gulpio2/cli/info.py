@@ -268,6 +268,8 @@ def _made_by(
 
 
 def _index_text(index: IndexState) -> str:
+    if index.is_unread:
+        return escape(f"unknown: {index.fault}")
     if index.fault is not None:
         return escape(f"not usable: {index.fault}; gulp2 index makes it anew")
     if not index.num_bytes:

@@ -12,6 +12,7 @@ from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames
 from tests.faults.rot import rot
+from tests.storage.index.test_loading import fail
 
 
 def append(folder, id_="more"):
@@ -318,6 +319,36 @@ def test_an_index_that_is_a_link_to_itself_is_told_of_and_replaced(gulp2, gulped
     assert "not usable: " in gulp2("info", gulped).stdout
     gulp2("index", gulped)
     gulp2("index", gulped, "--check")
+
+
+def test_an_index_that_cannot_be_read_is_not_advised_to_be_replaced(
+    gulp2, gulped, monkeypatch
+):
+    gulp2("index", gulped)
+    before = (gulped / "index.arrow").read_bytes()
+    reason = f"cannot read {gulped}/index.arrow: Input/output error"
+    for number in range(2):  # it is opened twice
+        with monkeypatch.context() as patch:
+            fail(patch, "open", "index.arrow", after=number)
+            result = gulp2("index", gulped, "--check", status=1)
+        assert result.stderr.startswith(f"gulp2: error: {reason}")
+        assert result.stderr.endswith("try again\n")
+        assert result.stdout == ""
+    with monkeypatch.context() as patch:
+        fail(patch, "open", "index.arrow")
+        said = gulp2("info", gulped).stdout
+    assert f"index      unknown: {reason}" in said
+    assert "gulp2 index" not in said
+    append(gulped)
+    with monkeypatch.context() as patch:
+        fail(patch, "open", "index.arrow", after=2)
+        result = gulp2("index", gulped, "--check", status=1)
+    assert result.stdout == "meta_0.gmeta is not as it was indexed\n"
+    assert result.stderr.startswith(f"gulp2: gulp2 index is refused here: {reason}")
+    with monkeypatch.context() as patch:
+        fail(patch, "open", "index.arrow")
+        assert "It is not replaced" in gulp2("index", gulped, status=1).stderr
+    assert (gulped / "index.arrow").read_bytes() == before
 
 
 @pytest.mark.usefixtures("permissions")
