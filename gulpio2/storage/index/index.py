@@ -351,7 +351,8 @@ class Index:
 
     def _has_changed(self, loaded: Held, number: int) -> bool:
         """Tell whether a map is not any more the one that the index was made of."""
-        return self._texts.state(number) != state_in(loaded.content.chunks, number)
+        then = state_in(loaded.content.chunks, number)
+        return self._texts.present_state(number) != then
 
     def _verify(self, id_: str, columns: Columns, row: int) -> None:
         where = f"{self._texts.path(columns.chunk.item(row))}: item {id_!r}"

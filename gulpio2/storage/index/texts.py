@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from gulpio2.errors import MapChangedError, MetaFileError, ReadRangeError
+from gulpio2.errors import (
+    MapChangedError,
+    MetaFileError,
+    ReadRangeError,
+    StorageError,
+)
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.format.scan import UnusualMapError, scan_gmeta
 from gulpio2.storage.handles import read_once
+from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns, IndexContent
@@ -52,10 +59,30 @@ class MapTexts:
     def state(self, number: int) -> tuple[int, int] | None:
         """Give size and time (ns) of a map as it is; None where that is not known."""
         try:
-            state = os.stat(self.path(number))  # noqa: PTH116  # a tenth of Path's time
-        except OSError:
+            return self.present_state(number)
+        except StorageError:
             return None
-        return state.st_size, state.st_mtime_ns
+
+    def present_state(self, number: int) -> tuple[int, int] | None:
+        """Give size and time (ns) of a map as it is; None where there is none.
+
+        Raises
+        ------
+        StorageError
+            The system does not say. What is not known has neither changed nor not.
+        """
+        state = self._look_at(self.path(number))
+        return None if state is None else (state.st_size, state.st_mtime_ns)
+
+    def _look_at(self, path: str) -> os.stat_result | None:
+        try:
+            return os.stat(path)  # noqa: PTH116  # a tenth of Path's time
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as cause:
+            if cause.errno == errno.ELOOP:
+                return None  # a link in a circle, which leads to no file
+            raise refused(cause, "look at", path) from cause
 
     def is_sound(self, columns: Columns, row: int) -> bool:
         """Tell whether what is now in an entry's place is what was indexed."""
@@ -71,12 +98,17 @@ class MapTexts:
         written: who sets back the time of a file does not set back that of this.
         Maps that were replaced since are left out: of these it tells what there was.
         `throughout` has all of every map read, however much that is.
+
+        Raises
+        ------
+        StorageError
+            A map cannot be looked at or read.
         """
         chunks = content.chunks
         states = {row[0]: (row[1], row[2]) for row in chunks.tolist()}
 
         def is_replaced(number: int) -> bool:
-            return self.state(number) != states[number]
+            return self.present_state(number) != states[number]
 
         same = [row for row in chunks.tolist() if not is_replaced(row[0])]
         whole = same
@@ -117,11 +149,9 @@ class MapTexts:
         return touched if few else []
 
     def _touched_at(self, name: str) -> int:
-        """Give when a file or what is known of it was changed, in ns; 0: not known."""
-        try:
-            return os.stat(os.path.join(self._folder, name)).st_ctime_ns  # noqa: PTH116, PTH118  # a tenth of Path's time
-        except OSError:
-            return 0
+        """Give when a file or what is known of it was changed, in ns; 0: it is gone."""
+        state = self._look_at(os.path.join(self._folder, name))  # noqa: PTH118  # a tenth of Path's time
+        return 0 if state is None else state.st_ctime_ns
 
     def read(self, columns: Columns, row: int) -> bytes:
         """Read an entry from its map, also from a later one that still has it.
@@ -130,6 +160,8 @@ class MapTexts:
         ------
         MapChangedError
             It is not any more what was indexed.
+        StorageError
+            The map cannot be looked at or read.
         """
         text = self._in_place(columns, row)
         wanted = columns.entry_crc32.item(row)
@@ -154,7 +186,7 @@ class MapTexts:
 
         Such a map is looked through once, whoever asks for its entries.
         """
-        state, later = self.state(number), self._later.get(number)
+        state, later = self.present_state(number), self._later.get(number)
         if later is None or later[0] != state:
             places: dict[str, _Place] = {}
             # One that cannot be read says nothing.
@@ -170,7 +202,7 @@ class MapTexts:
 
     def _whole(self, number: int) -> bytes:
         """Read a whole map; nothing where there is none."""
-        state = self.state(number)
+        state = self.present_state(number)
         return b"" if state is None else self.part(number, 0, state[0])
 
     def part(self, number: int, offset: int, length: int) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from gulpio2 import GulpDirectory
 from gulpio2.errors import ChunkMismatchError, StorageError
 from gulpio2.removal import delete_items
+from gulpio2.storage.index import texts
 from gulpio2.storage.index.keeping import build_index
 from tests.storage.index.conftest import assert_same, plain
 
@@ -107,3 +108,50 @@ def test_data_of_which_the_system_does_not_say_whether_they_are_there_count_as_t
     assert (folder / "index.arrow").read_bytes() == alone
     (folder / "data_1.gulp").unlink()
     assert build_index(folder) is not None
+
+
+def _read(folder: Path, *, by_index: bool) -> list[Any] | None:
+    """Give ids and numbers of frames; None where an error of the system is named."""
+    try:
+        with GulpDirectory(folder, indexed=by_index) as opened:
+            return [(id_, len(opened[id_][0])) for id_ in opened.merged_meta_dict]
+    except StorageError as cause:
+        return None if "Stale file handle" in str(cause) else [cause]
+
+
+@pytest.mark.parametrize("most_bytes", [1 << 24, 0], ids=["whole maps", "some entries"])
+@pytest.mark.parametrize("changed", [False, True])
+def test_an_index_is_not_of_other_maps_for_an_error_that_passes(
+    folder, monkeypatch, caplog, most_bytes, changed
+):
+    build_index(folder)
+    before = (folder / "index.arrow").read_bytes()
+    monkeypatch.setattr(texts, "_MOST_BYTES", most_bytes)
+    # As by a writer: so that nothing is replaced.
+    (folder / "data_9.gulp.0a.partial").write_bytes(b"")
+    if changed:  # so that rows of the others are taken over
+        os.utime(folder / "meta_0.gmeta", (2, 2))
+    expected, found = _read(folder, by_index=False), []
+    for number in range(40):
+        with monkeypatch.context() as patch:
+            fail(patch, "stat", "meta_1.gmeta", code=errno.ESTALE, after=number)
+            found.append(_read(folder, by_index=True))
+    assert None in found
+    assert all(each in (None, expected) for each in found)
+    assert found[-1] == expected, "all of the calls have failed once"
+    assert "other maps" not in caplog.text
+    assert (folder / "index.arrow").read_bytes() == before
+
+
+def test_no_row_is_believed_as_the_system_does_not_say_whether_its_map_changed(
+    folder, monkeypatch
+):
+    build_index(folder)
+    path = folder / "meta_1.gmeta"
+    state = path.stat()
+    path.write_bytes(path.read_bytes().replace(b"1: 3, ", b"1: 4, ")[:-2] + b" }")
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    opened = GulpDirectory(folder, indexed=True)
+    fail(monkeypatch, "stat", "meta_1.gmeta", code=errno.ESTALE, times=LASTING)
+    with pytest.raises(StorageError, match=r"cannot look at .*meta_1\.gmeta"):
+        list(opened.merged_meta_dict)
