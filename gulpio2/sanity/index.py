@@ -46,6 +46,7 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
     """
     # Loaded here: most checks need none of these.
     from gulpio2.storage.index.keeping import check_index, index_state
+    from gulpio2.storage.index.loading import TRY_AGAIN
     from gulpio2.storage.index.lost import lost_items
 
     def note(text: str) -> None:
@@ -54,7 +55,7 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
     unread: list[Problem] = []
 
     def tell(name: str, offset: int | None, cause: OSError) -> None:
-        text = f"{cannot_be_read(cause).removesuffix('.')}. Check again"
+        text = f"{cannot_be_read(cause)}. Check again"
         unread.append(Problem("unreadable-file", text, name, offset=offset))
 
     def tell_of_map(name: str, cause: OSError) -> None:
@@ -97,7 +98,7 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
     except (MetaFileError, UnusualMapError, FileNotFoundError):
         note("was not looked at, as a map is damaged or missing")
     except OSError as cause:
-        why = str(cause.strerror or cause).removesuffix(".")
+        why = str(cause.strerror or cause).removesuffix(f". {TRY_AGAIN}")
         text = f"cannot be compared with the maps: {why}. Check again"
         unread.append(Problem("unreadable-file", text, INDEX_NAME))
     except (ValueError, LookupError, OverflowError) as cause:

@@ -16,10 +16,11 @@ from gulpio2.storage.refusals import refused
 if TYPE_CHECKING:
     from gulpio2.storage.index.columns import IndexContent
 
-__all__ = ["load_index", "load_to_replace", "map_or_refuse"]
+__all__ = ["TRY_AGAIN", "load_index", "load_to_replace", "map_or_refuse"]
 
 _logger = logging.getLogger(__name__)
 
+TRY_AGAIN = "The error may pass: try again"
 # Errors that tell what is there: no file, or a link in a circle. It holds no index.
 _NO_FILE = (errno.EINVAL, errno.ELOOP)
 # Those that somebody has to do something about.
@@ -55,7 +56,7 @@ def map_or_refuse(folder: str) -> IndexContent:
             raise ValueError(str(cause)) from cause
         said = str(refused(cause, "read", path).strerror)
         if cause.errno not in _LASTING:
-            said += ". The error may pass: try again"
+            said += f". {TRY_AGAIN}"
         raise StorageError(cause.errno, said) from cause
 
 

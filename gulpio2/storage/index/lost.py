@@ -9,11 +9,11 @@ import numpy as np
 from gulpio2.errors import MetaFileError, ReadRangeError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import load_pairs, validate_entry
-from gulpio2.format.layout import INDEX_NAME, REMOVALS_NAME, data_name, meta_name
+from gulpio2.format.layout import REMOVALS_NAME, data_name, meta_name
 from gulpio2.format.removals import Removals, load_removals
 from gulpio2.storage.base import read_unless_missing
 from gulpio2.storage.index.columns import HAS_CRC32
-from gulpio2.storage.index.file import map_index
+from gulpio2.storage.index.loading import map_or_refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -56,10 +56,10 @@ def lost_items(
 
     Raises
     ------
-    OSError, ValueError
-        The index cannot be used.
+    FileNotFoundError, StorageError, ValueError
+        The index is gone, cannot be read, or cannot be used.
     """
-    columns = map_index(store.path(INDEX_NAME)).columns
+    columns = map_or_refuse(store.path("")).columns
     removals, told = Removals(), None
     for number in numbers:
         try:
