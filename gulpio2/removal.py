@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import ItemNotFoundError
@@ -20,6 +19,7 @@ from gulpio2.storage.beside_writers import (
 )
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
+from gulpio2.storage.links import num_names
 from gulpio2.storage.local import open_store
 from gulpio2.storage.removable import (
     refuse_broken_link,
@@ -314,7 +314,7 @@ def _compact(
         for start, stop in entry_spans(entry)
     ]
     size = _length([*kept, *spans]) - _length(kept)
-    others = Path(store.path(data_name(number))).stat().st_nlink - 1
+    others = num_names(store.path(data_name(number))) - 1
     if not dry_run:
         with replacing_unless_changed(
             store, data_name(number), number, content

@@ -172,11 +172,11 @@ def _refuse_place(output: Path) -> None:
         refuse_misnamed_chunks,
         refuse_unfinished_copying,
     )
-    from gulpio2.storage.local import open_store
+    from gulpio2.storage.local import is_folder, open_store
     from gulpio2.storage.refusals import refuse_unwritable
 
     refuse_unwritable(output)
-    if output.is_dir():
+    if is_folder(output):
         store = open_store(output)
         refuse_unfinished_copying(store)
         refuse_misnamed_chunks(store)
@@ -191,14 +191,14 @@ def _judge_space(settings: Settings, found: Survey) -> dict[str, Any]:
         bytes_of_partials,
         refuse_above,
     )
-    from gulpio2.storage.local import free_bytes, open_store
+    from gulpio2.storage.local import free_bytes, is_folder, open_store
     from gulpio2.storage.refusals import nearest_there
 
     output = settings.output
     free = free_bytes(nearest_there(output))
     if free is None:
         return {}
-    if output.is_dir():
+    if is_folder(output):
         free += bytes_of_partials(open_store(output))
     try:
         refuse_above(

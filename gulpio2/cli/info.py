@@ -78,7 +78,7 @@ def info(
     from gulpio2.errors import MetaFileError, StorageNotFoundError
     from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME, list_chunks
     from gulpio2.storage.index.keeping import index_state
-    from gulpio2.storage.local import open_store
+    from gulpio2.storage.local import is_there, open_store
     from gulpio2.unfinished import lost_chunks
 
     index = index_state(directory, thorough=True)  # before opening, which may write one
@@ -106,7 +106,7 @@ def info(
                     "gulp.json does not tell: GulpIO2 0.0.4 writes none, and an ingest "
                     "that was interrupted and given up, nothing into it"
                 )
-            elif (directory / MANIFEST_NAME).exists():
+            elif is_there(directory / MANIFEST_NAME):
                 unknown = "gulp.json has no run that stored something"
             runs, metainfo = manifest.runs, dict(manifest.metainfo)
         store = open_store(directory)
@@ -116,7 +116,7 @@ def info(
     if as_json:
         write_json(_to_json(directory, summary, runs, lost, untold, metainfo, index))
     else:
-        if (directory / JOURNAL_NAME).exists():
+        if is_there(directory / JOURNAL_NAME):
             unknown = (
                 "an ingest, a merge or a repair is at work here, or was interrupted"
             )

@@ -176,9 +176,10 @@ def _number_alike(output: Path, share: Path) -> None:
     """Have a new share begin with the labels of what it is to be merged into."""
     from gulpio2.adapters.labels import read_label_file, write_label_file
     from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME
+    from gulpio2.storage.local import is_there
 
     # Labels alone may be what a command left that was refused then.
-    is_new = not any((share / name).exists() for name in (JOURNAL_NAME, MANIFEST_NAME))
+    is_new = not any(is_there(share / name) for name in (JOURNAL_NAME, MANIFEST_NAME))
     if is_new and (labels := read_label_file(output)):
         write_label_file(share, labels)
 

@@ -65,7 +65,7 @@ from gulpio2.storage.leftovers import (
     remove_leftovers,
     remove_partials,
 )
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import is_there, open_store
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
 
@@ -304,7 +304,7 @@ class GulpIngestor:
             Resuming would be refused.
         """
         store = self.output_store()
-        if not Path(self.output_folder).exists():  # a run would make it
+        if not is_there(self.output_folder):  # a run would make it
             return None
         refuse_unfinished_copying(store)
         self._num_items = count_items(self.adapter)

@@ -50,8 +50,8 @@ from gulpio2.merge.parts import (
 from gulpio2.storage.base import checks_of_files, read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
-from gulpio2.storage.links import copy_file, is_beginning, link_file
-from gulpio2.storage.local import new_token, open_store, real_path
+from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
+from gulpio2.storage.local import is_there, look_at, new_token, open_store, real_path
 from gulpio2.storage.removals_file import (
     read_removals,
     removed_numbers,
@@ -239,7 +239,9 @@ def merge_directories(
                 map_ = Path(part.store.path(meta_name(chunk))).absolute()
                 # The commit.
                 out.write_atomically(meta_name(free), content, made_of=[str(map_)])
-                linked = data_path(out, free).samefile(data_path(part.store, chunk))
+                linked = is_same_file(
+                    data_path(out, free), data_path(part.store, chunk)
+                )
                 part.numbers[chunk] = free
                 report.linked += linked
                 report.copied += not linked
@@ -292,12 +294,12 @@ def _brought_before(
     source = data_path(part.store, chunk)
     shorter = None
     for number in data_only:
-        if Path(out.path(meta_name(number))).exists():
+        if is_there(out.path(meta_name(number))):
             continue
         present = data_path(out, number)
-        if present.samefile(source) or is_beginning(present, source, end):
+        if is_same_file(present, source) or is_beginning(present, source, end):
             return number, True
-        size = present.stat().st_size
+        size = state.st_size if (state := look_at(present)) else 0
         if 0 < size < end and is_beginning(present, source, size):
             shorter = number
     return shorter, False

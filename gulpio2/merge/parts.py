@@ -24,7 +24,7 @@ from gulpio2.format.layout import (
 from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import KnownSettings, warning_of_part
 from gulpio2.storage.base import require_failures_file
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import is_folder, open_store
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.unfinished import describe_lost, lost_chunks, unfinished_copying
 
@@ -78,7 +78,7 @@ class Part:
 def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
     """Look at a part, and keep writers away from it."""
     store, path = open_store(folder), Path(folder)
-    if path.is_dir():
+    if is_folder(path):
         stack.enter_context(store.lock(shared=True))  # until the merge has ended
     names = set(store.names())
     listing = list_chunks(names)

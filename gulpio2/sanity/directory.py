@@ -37,7 +37,7 @@ from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.index import check_index_of
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
-from gulpio2.storage.local import LocalStore
+from gulpio2.storage.local import LocalStore, is_folder
 from gulpio2.storage.refusals import broken_link, local_path
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import no_progress
@@ -102,7 +102,7 @@ def check_directory(
     >>> report.ok, report.items, report.frames
     (True, 3, 24)
     """
-    if not Path(path).is_dir():
+    if not is_folder(path):
         local_path(path, "check")
         raise StorageError(
             errno.ENOENT,

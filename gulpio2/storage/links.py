@@ -14,13 +14,20 @@ from typing import TYPE_CHECKING
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.local import LocalStore, new_token
 from gulpio2.storage.permissions import permit_copy
-from gulpio2.storage.refusals import refused
+from gulpio2.storage.refusals import cannot, refused
 
 if TYPE_CHECKING:
     from gulpio2.storage.locks import WriterLock
     from gulpio2.types import StrPath
 
-__all__ = ["copy_file", "is_beginning", "link_file", "stop_sharing"]
+__all__ = [
+    "copy_file",
+    "is_beginning",
+    "is_same_file",
+    "link_file",
+    "num_names",
+    "stop_sharing",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -126,15 +133,55 @@ def _copy_with_holes(source: StrPath, target: Path) -> None:
 
 
 def is_beginning(path: StrPath, source: StrPath, length: int) -> bool:
-    """Tell whether a file holds the first bytes of another, so many, and no more."""
-    state = Path(path).stat()
+    """Tell whether a file holds the first bytes of another, so many, and no more.
+
+    Raises
+    ------
+    StorageError
+        One of them cannot be read.
+    """
+    state = _state_of(path)
     if not stat.S_ISREG(state.st_mode) or state.st_size != length:
         return False
-    with Path(path).open("rb") as ours, Path(source).open("rb") as theirs:
-        return all(
-            ours.read(_BLOCK) == theirs.read(min(_BLOCK, length - start))
-            for start in range(0, length, _BLOCK)
-        )
+    try:
+        with Path(path).open("rb") as ours, Path(source).open("rb") as theirs:
+            return all(
+                ours.read(_BLOCK) == theirs.read(min(_BLOCK, length - start))
+                for start in range(0, length, _BLOCK)
+            )
+    except OSError as cause:
+        # A read that fails does not say of which file.
+        raise cannot(cause, "compare", f"{path} with {source}") from cause
+
+
+def is_same_file(path: StrPath, other: StrPath) -> bool:
+    """Tell whether two paths lead to one file; ``Path.samefile`` lets errors through.
+
+    Raises
+    ------
+    StorageError
+        One of them is not there, or cannot be looked at.
+    """
+    return os.path.samestat(_state_of(path), _state_of(other))
+
+
+def num_names(path: StrPath) -> int:
+    """Count the names of a file, which it has by hard links.
+
+    Raises
+    ------
+    StorageError
+        It is not there, or cannot be looked at.
+    """
+    return _state_of(path).st_nlink
+
+
+def _state_of(path: StrPath) -> os.stat_result:
+    """Look at what has to be there."""
+    try:
+        return os.stat(path)  # noqa: PTH116  # any StrPath
+    except OSError as cause:
+        raise cannot(cause, "look at", path) from cause
 
 
 def stop_sharing(path: StrPath, lock: WriterLock) -> None:
@@ -156,7 +203,7 @@ def stop_sharing(path: StrPath, lock: WriterLock) -> None:
         There is no room for a copy; the file is as it was.
     """
     file = Path(path).resolve()
-    if file.stat().st_nlink < 2:
+    if num_names(file) < 2:
         return
     _logger.info("%s is shared by hard links: it gets bytes of its own", file)
     partial = partial_name(file.name, new_token())

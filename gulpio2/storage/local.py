@@ -34,7 +34,9 @@ __all__ = [
     "LocalStore",
     "follow_link",
     "free_bytes",
+    "is_folder",
     "is_there",
+    "look_at",
     "new_token",
     "open_store",
     "real_path",
@@ -67,18 +69,47 @@ def is_there(path: StrPath) -> bool:
     Raises
     ------
     StorageError
-        Nobody may know: a folder above it may not be looked into, or its name is
-        longer than names can be.
+        Nobody may know; see `look_at`.
+    """
+    return look_at(path) is not None
+
+
+def is_folder(path: StrPath) -> bool:
+    """Tell whether a path leads to a folder; ``Path.is_dir`` lets errors through.
+
+    Raises
+    ------
+    StorageError
+        Nobody may know; see `look_at`.
+    """
+    state = look_at(path)
+    return state is not None and stat.S_ISDIR(state.st_mode)
+
+
+def look_at(path: StrPath, *, follow: bool = True) -> os.stat_result | None:
+    """Give the state of a file or folder; None where nothing is there.
+
+    Parameters
+    ----------
+    path : str or path
+        Of anything.
+    follow : bool, keyword-only
+        Look at what a symbolic link leads to, and not at the link.
+
+    Raises
+    ------
+    StorageError
+        Nobody may know: a folder above it may not be looked into, its name is longer
+        than names can be, or the disk or network did not answer.
     """
     try:
-        os.stat(path)  # noqa: PTH116  # any StrPath
+        return (os.stat if follow else os.lstat)(path)
     except (FileNotFoundError, NotADirectoryError):
-        return False
+        return None
     except PermissionError as cause:
         raise cannot(cause, "look into", _closed_folder(path)) from cause
     except OSError as cause:
         raise cannot(cause, "look at", path) from cause
-    return True
 
 
 def _closed_folder(path: StrPath) -> Path:

@@ -156,7 +156,12 @@ class ExtendingWriter(LocalWriter):
         """Append bytes, all of them or an error."""
         self._refuse_others()
         super().write(data)
-        if os.lseek(self._descriptor(), 0, os.SEEK_CUR) != self._position:
+        fd = self._descriptor()
+        try:
+            end = os.lseek(fd, 0, os.SEEK_CUR)
+        except OSError as cause:
+            raise refused(cause, "write", self.path, writing=True) from cause
+        if end != self._position:
             raise self._changed()  # in between
 
     def truncate(self, size: int) -> None:
@@ -165,7 +170,12 @@ class ExtendingWriter(LocalWriter):
         super().truncate(size)
 
     def _refuse_others(self) -> None:
-        if os.fstat(self._descriptor()).st_size != self._position:
+        fd = self._descriptor()
+        try:
+            size = os.fstat(fd).st_size
+        except OSError as cause:
+            raise refused(cause, "look at", self.path, writing=True) from cause
+        if size != self._position:
             raise self._changed()
 
     def _changed(self) -> ChunkMismatchError:

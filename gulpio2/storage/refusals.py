@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,8 @@ _WRITING = {
     errno.EFBIG: "No file may be so large there: give another folder",
     errno.EEXIST: "A file has this name, or a link that leads nowhere: give another",
 }
+# What is said of a link that leads to nothing, or in a circle.
+_TO_NOTHING = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 # A path object has one slash of the two. One letter would be a drive of Windows.
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+:)/")
 # In place of that, for what is in chunks.
@@ -261,13 +264,17 @@ def refuse_unwritable(folder: StrPath) -> None:
     ------
     StorageError
         It, or the nearest above it that is there, may not be written to, is no folder,
-        or is a link to nothing.
+        is a link to nothing, or cannot be looked at.
     """
     there = nearest_there(folder)
-    if not os.path.exists(there):  # noqa: PTH110  # a link to nothing; Path's raises
+    try:
+        is_folder = stat.S_ISDIR(there.stat().st_mode)
+    except OSError as error:
+        if error.errno not in _TO_NOTHING:
+            raise refused(error, "look at", there, writing=True) from error
         is_there = OSError(errno.EEXIST, os.strerror(errno.EEXIST))
-        raise refused(is_there, "create the folder", there, writing=True)
-    reason = 0 if there.is_dir() else errno.ENOTDIR
+        raise refused(is_there, "create the folder", there, writing=True) from error
+    reason = 0 if is_folder else errno.ENOTDIR
     if not (reason or os.access(there, os.W_OK | os.X_OK)):
         is_mounted_so = os.statvfs(there).f_flag & os.ST_RDONLY
         reason = errno.EROFS if is_mounted_so else errno.EACCES

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import stat
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gulpio2.errors import ChunkMismatchError, FormatError, GulpError
@@ -15,7 +15,7 @@ from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.format.wording import counted
-from gulpio2.storage.local import real_path
+from gulpio2.storage.local import look_at, real_path
 from gulpio2.storage.refusals import broken_link
 
 if TYPE_CHECKING:
@@ -78,8 +78,9 @@ def refuse_what_cannot_be_rewritten(
                 "Put it back. If the chunk is not to be had again, 'gulp2 repair' "
                 "copies what is left"
             )
-    path = Path(store.path(data_name(number)))
-    if path.is_symlink():
+    path = store.path(data_name(number))
+    state = look_at(path, follow=False)
+    if state is not None and stat.S_ISLNK(state.st_mode):
         raise FormatError(
             f"{path} is a link, and the deleted frames would stay in the file that it "
             f"leads to ({real_path(path)}). Put that file in the place of the link "

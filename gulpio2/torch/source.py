@@ -20,6 +20,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.metadata import first_metadata
 from gulpio2.sampling.clips import require_chosen
+from gulpio2.storage.local import is_folder
 from gulpio2.storage.refusals import local_path
 from gulpio2.torch.listing import Listing, frame_times, look_at
 from gulpio2.torch.metainfo import are_equal
@@ -354,7 +355,7 @@ def _reader(part: Any, data_root: str) -> FrameReader:
     if isinstance(part, (str, os.PathLike)):
         path = os.path.join(data_root, part)  # noqa: PTH118  text, as data_root is
         # A missing directory reads as an empty one, which nobody means to train on.
-        if not local_path(path, "read").is_dir():
+        if not is_folder(local_path(path, "read")):
             raise FileNotFoundError(f"there is no gulp directory at {path}")
         directory = GulpDirectory(path)
         if directory._is_of_others:
