@@ -77,21 +77,31 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
     Returns
     -------
     list of str
-        A sentence for each reason; empty where none is known.
+        A sentence for each reason, also for one that nobody may know of as a file
+        cannot be read; empty where none is known.
     """
     folder, found = directory.output_dir, []
+    store = open_store(folder)
     try:
-        store, runs = open_store(folder), directory.manifest.runs
         journal = read_if_there(store, JOURNAL_NAME)
+    except OSError as cause:
+        found.append(_not_asked(folder, cause))
+    else:
+        if journal is not None:
+            verb, advice = _rest_of(load_copying(journal))
+            found.append(
+                f"{folder} is not finished: it holds what {with_article(verb)} has "
+                f"stored so far. If none is at work: {advice}"
+            )
+    try:
+        runs = directory.manifest.runs
         lost = lost_chunks(store, runs)
-    except (MetaFileError, OSError):
-        return []  # what is damaged, or gone, is told by who needs it, and by a check
-    if journal is not None:
-        verb, advice = _rest_of(load_copying(journal))
-        found.append(
-            f"{folder} is not finished: it holds what {with_article(verb)} has stored "
-            f"so far. If none is at work: {advice}"
+    except (MetaFileError, FileNotFoundError):
+        return (
+            found  # what is damaged, or gone, is told by who needs it, and by a check
         )
+    except OSError as cause:
+        return [*found, _not_asked(folder, cause)]
     if lost:
         found.append(describe_lost(folder, lost))
     if missing := missing_shares(runs):
@@ -100,6 +110,14 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
             "adds them"
         )
     return found
+
+
+def _not_asked(folder: StrPath, cause: OSError) -> str:
+    """Say that nobody may know of a reason: silence would mean that there is none."""
+    return (
+        f"{os.fspath(folder)} may lack items, as it could not be asked whether it is "
+        f"finished: {cause.strerror}"
+    )
 
 
 def _rest_of(copying: Copying | None) -> tuple[str, str]:

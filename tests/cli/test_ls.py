@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.format.journal import Copying
+from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
 from tests.cli.extracted import make_items
 
@@ -261,3 +264,32 @@ def test_an_id_with_an_escape_that_is_not_found_is_explained(gulp2, tmp_path):
         assert said.endswith(hint)
     gulp2("extract", "gulp", other)  # it has a backslash
     assert "itself" not in gulp2("extract", "gulp", "videos\\b", status=1).stderr
+
+
+@pytest.mark.parametrize("name", ["gulp.json", "ingest.journal"])
+def test_a_directory_that_cannot_be_asked_whether_it_is_finished_is_told(
+    gulp2, gulped, monkeypatch, name
+):
+    def begin(folder):  # the directory is open by then
+        (gulped / name).unlink(missing_ok=True)
+        (gulped / name).symlink_to(name)  # nobody can read it, not even root
+        return open_store(folder)
+
+    monkeypatch.setattr("gulpio2.unfinished.open_store", begin)
+    result = gulp2("ls", gulped)
+    assert len(result.stdout.split()) == 4
+    assert "could not be asked whether it is finished: cannot read" in result.stderr
+    assert name in result.stderr
+
+
+def test_a_directory_that_cannot_be_listed_anew_is_told(gulp2, gulped, monkeypatch):
+    def fail(_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def begin(folder):
+        monkeypatch.setattr(os, "listdir", fail)
+        return open_store(folder)
+
+    monkeypatch.setattr("gulpio2.unfinished.open_store", begin)
+    result = gulp2("ls", gulped)
+    assert f"is finished: cannot list {gulped}: Input/output" in result.stderr
