@@ -32,6 +32,7 @@
         StorageDeniedError (PermissionError)  the system does not permit it
         StorageNotFolderError (NotADirectoryError)  a part of the path is a file
         ReadRangeError (ValueError)    bytes outside of a file were asked for
+        UnreadablePlaceError           the medium cannot be read at a place of a file
         LockedError                    another writer holds the directory
       EmptySampleError                 a pipeline gave no sample
       WorkerEndedError (RuntimeError)  a worker process of a loader was killed
@@ -82,6 +83,7 @@ __all__ = [
     "StorageNotFoundError",
     "UnknownFileFormatError",
     "UnknownVersionError",
+    "UnreadablePlaceError",
     "WorkerEndedError",
     "of_zeros",
     "unreadable",
@@ -290,6 +292,14 @@ class ReadRangeError(StorageError, ValueError):
     """Bytes outside of a file were asked for.
 
     Also a ``ValueError``, which is what GulpIO2 0.0.4 raised for a frame that was cut.
+    """
+
+
+class UnreadablePlaceError(StorageError):
+    """The medium cannot be read at a place of a file that is open (``EIO``).
+
+    It may pass, as of a network; what stays is damage of what lies there. An error of
+    opening the file says nothing of its frames, and is another one.
     """
 
 

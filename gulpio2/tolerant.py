@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.arguments import as_number, require_choice
-from gulpio2.errors import CorruptFrameError, ReadRangeError, StorageError
+from gulpio2.errors import (
+    CorruptFrameError,
+    ReadRangeError,
+    StorageError,
+    UnreadablePlaceError,
+)
 from gulpio2.format.wording import counted
 from gulpio2.item import EditedChecksums
 
@@ -143,7 +147,10 @@ class TolerantReader:
     def _frame(self, item: StoredItem, index: int, edited: EditedChecksums) -> Any:
         """Read one frame; None if it is damaged."""
         try:
-            (frame,) = item.read_frames([index], edited)
+            try:
+                (frame,) = item.read_frames([index], edited)
+            except UnreadablePlaceError:  # it may pass
+                (frame,) = item.read_frames([index], edited)
         except (CorruptFrameError, StorageError) as error:
             if not is_damage(error):
                 raise
@@ -198,8 +205,7 @@ def is_damage(error: Exception) -> bool:
     -------
     bool
         True for bytes that are not there or cannot be decoded, and for a medium that
-        cannot be read at that place (``EIO``).
+        cannot be read at that place (``EIO``), which may pass. False where a file
+        cannot be opened or looked at, also with this number.
     """
-    return isinstance(error, (CorruptFrameError, ReadRangeError)) or (
-        isinstance(error, StorageError) and error.errno == errno.EIO
-    )
+    return isinstance(error, (CorruptFrameError, ReadRangeError, UnreadablePlaceError))

@@ -1,13 +1,23 @@
 """Rules for damaged frames."""
 
+import errno
+import pickle
+
 import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.errors import CorruptFrameError, ItemNotFoundError, ReadRangeError
+from gulpio2.errors import (
+    CorruptFrameError,
+    ItemNotFoundError,
+    ReadRangeError,
+    StorageError,
+    UnreadablePlaceError,
+)
 from gulpio2.record import EntryRecord
 from gulpio2.testing import make_gulp_directory
-from gulpio2.tolerant import DamageReport, TolerantReader, _by_distance
+from gulpio2.tolerant import DamageReport, TolerantReader, _by_distance, is_damage
+from tests.torch.troubles import fail_reads
 
 
 @pytest.fixture
@@ -104,6 +114,38 @@ def test_frames_behind_a_cut_count_as_damaged(folder):
     assert len(frames) == 7
     with pytest.raises(ReadRangeError, match="ceiling of 0"):
         reader_of(folder, on_damage="skip", ceiling=0).read_frames("item2")
+
+
+@pytest.mark.parametrize(("times", "count"), [(1, 0), (2, 0), (3, 1)])
+def test_an_error_of_reading_is_damage_unless_it_passes(
+    folder, monkeypatch, times, count
+):
+    reader = reader_of(folder, on_damage="skip")
+    fail_reads(monkeypatch, "pread", "preadv", times=times)  # first all frames at once
+    frames, _ = reader.read_frames("item0")
+    assert (len(frames), reader.damage.count) == (8 - count, count)
+
+
+def test_a_file_that_cannot_be_opened_is_no_damage(folder, monkeypatch):
+    reader = reader_of(folder, on_damage="skip")
+    fail_reads(monkeypatch, "open", times=1)
+    with pytest.raises(StorageError, match=r"cannot open .*: Input/output") as caught:
+        reader.read_frames("item0")
+    assert caught.value.errno == errno.EIO
+    assert not is_damage(caught.value)
+
+
+def test_a_place_that_cannot_be_read_is_told_from_all_else(folder, monkeypatch):
+    with GulpDirectory(folder) as directory:
+        item = directory.item("item0")
+        item.read_at(0, 1)
+        fail_reads(monkeypatch, "pread", "preadv", times=1)
+        with pytest.raises(UnreadablePlaceError, match="at byte 0: Input/") as caught:
+            item.read_at(0, 1)
+    assert is_damage(caught.value)
+    again = pickle.loads(pickle.dumps(caught.value))  # our own
+    assert type(again) is UnreadablePlaceError
+    assert again.args == caught.value.args
 
 
 def test_other_errors_come_through(folder):

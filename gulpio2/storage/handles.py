@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.forks import renew_in_children
-from gulpio2.storage.refusals import not_opened, refused
+from gulpio2.storage.refusals import not_opened, not_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -373,7 +373,7 @@ def _read_into(fd: int, path: str, offset: int, memory: memoryview) -> None:
     except OSError as cause:
         if isinstance(cause, StorageError):
             raise
-        raise refused(cause, "read", f"{path} at byte {offset}") from cause
+        raise not_read(cause, path, offset) from cause
 
 
 def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:
@@ -388,7 +388,7 @@ def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:
     except OSError as cause:
         if isinstance(cause, StorageError):
             raise
-        raise refused(cause, "read", f"{path} at byte {offset}") from cause
+        raise not_read(cause, path, offset) from cause
     return data
 
 

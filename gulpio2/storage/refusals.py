@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import StorageError
+from gulpio2.errors import StorageError, UnreadablePlaceError
 
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
@@ -22,6 +22,7 @@ __all__ = [
     "local_path",
     "nearest_there",
     "not_opened",
+    "not_read",
     "refuse_unwritable",
     "refused",
 ]
@@ -131,6 +132,17 @@ def not_opened(cause: OSError, path: str) -> StorageError:
         f"cannot open {path}: {cause.strerror}{_seen_from(path)}. Put the file back, "
         "or open its directory again, if it has changed",
     )
+
+
+def not_read(cause: OSError, path: str, offset: int) -> StorageError:
+    """As `refused`, of a read of a data file that is open.
+
+    Where the medium is to blame, it is told from what says nothing of that place.
+    """
+    error = refused(cause, "read", f"{path} at byte {offset}")
+    if cause.errno == errno.EIO:
+        return UnreadablePlaceError(*error.args)
+    return error
 
 
 def cannot(

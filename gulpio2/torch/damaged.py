@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from gulpio2.arguments import require_choice
@@ -18,7 +19,7 @@ from gulpio2.torch.collate import default_collate
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.selection import sample_position
-from gulpio2.torch.substitutes import OnCorrupt, stand_in
+from gulpio2.torch.substitutes import OnCorrupt, stand_in, try_again
 from gulpio2.torch.wrappers import DatasetWrapper, as_dataset
 
 if TYPE_CHECKING:
@@ -122,9 +123,13 @@ class TolerantDataset(DatasetWrapper):
             return _Closed(int(idx), self.dataset[idx])
         except (CorruptFrameError, StorageError) as cause:
             error = cause
+        again = partial(operator.getitem, self.dataset, idx)
+        sample, still = try_again(error, self.on_corrupt, again)
+        if still is None:
+            return _Closed(int(idx), sample)
         damages: list[Damage] = []
         sample = stand_in(
-            self.dataset, idx, self.on_corrupt, error, operator.getitem, damages
+            self.dataset, idx, self.on_corrupt, still, operator.getitem, damages
         )
         done = "skipped" if self.on_corrupt == "skip" else "substituted"
         return _Closed(int(idx), sample, done, damages)

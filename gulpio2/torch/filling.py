@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,7 +10,7 @@ from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.torch.ahead import ReadAhead
 from gulpio2.torch.pixels import PixelMaker
 from gulpio2.torch.plan import Sample, plan_sample
-from gulpio2.torch.substitutes import require_rule, stand_in
+from gulpio2.torch.substitutes import require_rule, stand_in, try_again
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
@@ -237,8 +238,11 @@ class SampleMaker:
                 sample = self._fill(plan, place, clock)
         except (CorruptFrameError, StorageError) as cause:
             error = cause
+        rule = self.on_corrupt
         if error is not None:
-            rule = self.on_corrupt
+            again = partial(make, *find_sample(self.dataset, draw))
+            sample, error = try_again(error, rule, again)
+        if error is not None:
             sample = stand_in(self.dataset, draw, rule, error, make, damages)
             sample = sample and sample._replace(substituted=True)
         if sample is not None:

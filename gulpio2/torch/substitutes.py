@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from gulpio2.errors import CorruptFrameError, StorageError
+from gulpio2.errors import CorruptFrameError, StorageError, UnreadablePlaceError
 from gulpio2.tolerant import is_damage
 from gulpio2.torch.damage import Damage, number_of, sample_of
 from gulpio2.torch.seeding import SampleIndex, substitute_index
@@ -14,7 +15,7 @@ from gulpio2.torch.wrappers import find_sample
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["OnCorrupt", "log_damage", "require_rule", "stand_in"]
+__all__ = ["OnCorrupt", "log_damage", "require_rule", "stand_in", "try_again"]
 
 OnCorrupt = Literal["raise", "skip", "substitute"]
 
@@ -29,6 +30,35 @@ def require_rule(on_corrupt: OnCorrupt, error: Exception) -> None:
     """Raise what cannot be put up with."""
     if on_corrupt == "raise" or not is_damage(error):
         raise error
+
+
+def try_again(
+    error: Exception, on_corrupt: OnCorrupt, make: Callable[[], Any]
+) -> tuple[Any, Exception | None]:
+    """Make a sample once more where a read of it has failed, as that may pass.
+
+    The state would carry a sound sample as damaged into all that goes on from it.
+
+    Parameters
+    ----------
+    error, on_corrupt : Exception, {"raise", "skip", "substitute"}
+        Why it could not be made, and the rule.
+    make : callable
+        Makes it.
+
+    Returns
+    -------
+    sample : object
+        None where it is not made.
+    error : Exception or None
+        Why not, by now.
+    """
+    if on_corrupt == "raise" or not isinstance(error, UnreadablePlaceError):
+        return None, error
+    try:
+        return make(), None
+    except (CorruptFrameError, StorageError) as cause:
+        return None, cause
 
 
 def stand_in(
@@ -74,7 +104,10 @@ def stand_in(
         try:
             return make(leaf, index)
         except (CorruptFrameError, StorageError) as cause:
-            error = cause
+            sample, still = try_again(cause, on_corrupt, partial(make, leaf, index))
+        if still is None:
+            return sample
+        error = still
 
 
 def log_damage(idx: int, on_corrupt: OnCorrupt, message: str) -> None:

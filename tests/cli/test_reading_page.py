@@ -44,5 +44,5 @@ def test_every_block_of_the_page_runs(
 def test_every_error_of_the_page_is_one_of_the_package(page):
     table = page.split("## Errors to catch")[1]
     names = re.findall(r"^\| `(\w+)`", table, re.MULTILINE)
-    assert len(names) == 9
+    assert len(names) == 10
     assert all(issubclass(getattr(errors, name), errors.GulpError) for name in names)

@@ -27,7 +27,7 @@ from gulpio2.torch import (
     default_collate,
     pseudo_collate,
 )
-from tests.torch.troubles import damage
+from tests.torch.troubles import damage, fail_reads
 
 pytestmark = [
     pytest.mark.torch,
@@ -395,3 +395,22 @@ def test_batches_are_pinned_as_others_are(damaged):
     dataset = TolerantDataset(damaged)
     batch = TolerantCollate(lambda _: Pinned())([dataset[0]])
     assert batch.pin_memory().batch == "pinned"
+
+
+@pytest.mark.parametrize("how", POLICIES)
+def test_an_error_of_reading_that_passes_is_no_damage(damaged, monkeypatch, how):
+    sound = damaged.get_subset([0, 2, 3, 5])
+    wanted = of_gulp_loader(sound, how)
+    sampler, loader = loader_of(sound, how)
+    fail_reads(monkeypatch, "pread", "preadv", times=1)
+    assert_same(of_data_loader(sampler, loader), wanted)
+    assert (sampler.num_skipped, sampler.num_substituted) == (0, 0)
+
+
+@pytest.mark.parametrize("how", POLICIES)
+def test_a_file_that_cannot_be_opened_is_no_damage(damaged, monkeypatch, how):
+    sampler, loader = loader_of(clips_of(damaged.source.readers[0].output_dir), how)
+    fail_reads(monkeypatch, "open", times=1)
+    with pytest.raises(StorageError, match=r"cannot open .*: Input/output error"):
+        of_data_loader(sampler, loader)
+    assert (sampler.num_skipped, sampler.num_substituted) == (0, 0)

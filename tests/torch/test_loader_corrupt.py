@@ -26,7 +26,7 @@ from gulpio2.torch import (
 )
 from gulpio2.torch.ahead import ReadAhead
 from gulpio2.torch.filling import SampleMaker
-from tests.torch.troubles import damage
+from tests.torch.troubles import damage, fail_reads
 
 BAD = (1, 4)
 NUM_ITEMS = 9
@@ -231,6 +231,39 @@ def test_a_disk_that_refuses_everything_is_no_damage(damaged):
     dataset = GulpClipDataset(Reader(path), partial(sample_window, clip_length=4))
     with pytest.raises(StorageError, match="no permission"):
         list(load(dataset, "skip"))
+
+
+@pytest.mark.parametrize(("times", "count"), [(1, 0), (2, 0), (99, 1)])
+@pytest.mark.parametrize("how", ["skip", "substitute"])
+@pytest.mark.parametrize("frames", [range(4), [6, 3, 1]], ids=["one read", "apart"])
+def test_an_error_of_reading_is_damage_unless_it_passes(
+    make_directory, monkeypatch, frames, how, times, count
+):
+    path = make_directory(counts=(8, 8))
+    with GulpDirectory(path) as directory:
+        infos = directory.merged_meta_dict["clip0"]["frame_info"]
+    # It is read ahead first, which tells nothing, and then for itself.
+    of_the_item = range(infos[0][0], infos[-1][0] + 1)
+
+    def sampler(num_frames, rng=None):
+        return ClipIndices(np.array(frames), np.ones(len(frames), np.bool_))
+
+    loader = load(GulpClipDataset(path, sampler, target="id"), how)
+    fail_reads(monkeypatch, "pread", "preadv", times=times, at=of_the_item)
+    names = [name for batch in loader for name in batch.targets]
+    assert ("clip0" in names) == (count == 0)
+    state = loader.state_dict()
+    assert state["skipped"] + state["substituted"] == count
+
+
+@pytest.mark.parametrize("how", ["skip", "substitute"])
+def test_a_file_that_cannot_be_opened_is_no_damage(make_directory, monkeypatch, how):
+    path = make_directory(counts=(8,) * 4)
+    dataset = GulpClipDataset(path, partial(sample_window, clip_length=4), target="id")
+    loader = load(dataset, how)
+    fail_reads(monkeypatch, "open", times=1)
+    with pytest.raises(StorageError, match=r"cannot open .*: Input/output error"):
+        list(loader)
 
 
 def test_a_data_file_that_was_cut_is_damage_too(make_directory):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
@@ -20,6 +21,26 @@ def damage(path, numbers, name="clip"):
                 for loc, _, _ in entry["frame_info"]:
                     file.seek(loc)
                     file.write(b"\0" * 20)
+
+
+def fail_reads(monkeypatch, *names, times, at=None):
+    """Let some functions of the system fail with EIO, together so many times.
+
+    With `at`, only reads that begin in this range of bytes.
+    """
+    left = iter(range(times))
+
+    def failing(real):
+        def call(*arguments, **options):
+            is_meant = at is None or arguments[2] in at
+            if is_meant and next(left, None) is not None:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            return real(*arguments, **options)
+
+        return call
+
+    for name in names:
+        monkeypatch.setattr(os, name, failing(getattr(os, name)))
 
 
 def status_of_child_while_held(lock, work):
