@@ -54,8 +54,8 @@ def draw_contact_sheet(
     frame_height, frame_width : int, optional
         Box in pixels that each frame is shrunk or enlarged into, its shape kept.
     refused : dict, optional
-        Takes the name of each data file that cannot be opened, and why, and the boxes
-        of its frames are crossed. Without it such a file raises.
+        Takes the name of each data file that cannot be opened or read, and why, and the
+        boxes of those frames are crossed. Without it, one that is not opened raises.
     progress : Progress, optional
         Called for each item, and for each of its frames.
 

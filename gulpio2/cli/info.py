@@ -69,9 +69,9 @@ def info(
     """Say what is in a gulp directory, and how it was made.
 
     Reads the maps and the first frame of some items, so it is quick and no check:
-    that is gulp2 check. A data file that cannot be opened, and a link that leads to
-    nothing, are named beside what the rest holds, and the exit status is 1. Chunks and
-    shares that gulp.json tells of and that are not there are named as well.
+    that is gulp2 check. A data file that cannot be opened or read, and a link that
+    leads to nothing, are named beside what the rest holds, and the exit status is 1.
+    Chunks and shares that gulp.json tells of and that are not there are named as well.
     """
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.summary import summarize

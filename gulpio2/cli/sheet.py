@@ -72,8 +72,9 @@ def sheet(
     """Draw frames of some items: a contact sheet, as a PNG.
 
     Each item is a row, below its id. A frame that cannot be decoded is a crossed box.
-    So are those of a data file that cannot be opened: it is named, and the exit status
-    is 1. Where none of those that are asked for can be opened, no picture is written.
+    So are those that cannot be read, or whose data file cannot be opened: it is named,
+    and the exit status is 1. Where that is so of all data files that are asked for, no
+    picture is written.
     """
     from gulpio2.cli.contact_sheet import draw_contact_sheet
     from gulpio2.cli.export import encode_image, write_file

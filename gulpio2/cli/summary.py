@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.all_items import item_blocks
 from gulpio2.codecs.jpeg import read_header
-from gulpio2.errors import GulpError, StorageError
+from gulpio2.errors import GulpError, ReadRangeError, StorageError
 from gulpio2.tolerant import is_damage
 from gulpio2.types import Progress, no_progress
 
@@ -61,7 +61,7 @@ class Summary:
     unreadable: list[str] = field(default_factory=list)
     """Ids of items whose first frame is no JPEG or missing, of those looked at."""
     refused: dict[str, str] = field(default_factory=dict)
-    """Name of each file that cannot be opened, of those looked at, to why."""
+    """Name of each file that cannot be opened or read, of those looked at, to why."""
 
 
 def summarize(
@@ -148,7 +148,7 @@ def spread(values: Sequence[Any], number: int) -> list[Any]:
 
 
 def refusal(item: StoredItem, error: GulpError) -> str:
-    """Say why the data file of an item cannot be opened, after a read that failed.
+    """Say why the data file of an item cannot be opened or read, after it failed.
 
     Parameters
     ----------
@@ -160,10 +160,15 @@ def refusal(item: StoredItem, error: GulpError) -> str:
     Returns
     -------
     str
-        Empty where the file can be opened, and where this process can open no file.
+        Empty where the file is not to blame, also as this process can open no file,
+        and where it was cut, which is damage.
     """
     if not isinstance(error, StorageError) or error.errno in _OF_THE_PROCESS:
         return ""
+    said = str(error.strerror)
+    # Not asked again: what passes would be called damage of the item.
+    if str(item.data_path) in said and not isinstance(error, ReadRangeError):
+        return said
     try:
         item.read_at(0, 0)
     except StorageError as cause:

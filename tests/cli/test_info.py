@@ -17,6 +17,7 @@ from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames, make_gulp_directory
 from gulpio2.types import StoredFrame
 from tests.chunks import Timed, write
+from tests.torch.troubles import fail_reads
 
 
 def info_of(gulp2, *arguments):
@@ -389,6 +390,28 @@ def test_of_many_unreadable_files_some_are_named_and_the_rest_counted(gulp2, tmp
     text = gulp2("info", "in", status=1).stdout
     assert text.count("  unreadable data_") == 8
     assert "  unreadable 3 files more; see gulp2 check" in text
+
+
+@pytest.mark.parametrize(
+    ("functions", "said"),
+    [(["open"], "cannot open"), (["pread", "preadv"], "cannot read")],
+)
+def test_an_error_that_passes_is_told_and_no_damage(
+    gulp2, gulped, monkeypatch, functions, said
+):
+    real = GulpDirectory.item
+
+    def item(self, id_):
+        found = real(self, id_)
+        monkeypatch.setattr(GulpDirectory, "item", real)
+        fail_reads(monkeypatch, *functions, times=1)  # the maps are read by now
+        return found
+
+    monkeypatch.setattr(GulpDirectory, "item", item)
+    result = gulp2("info", gulped, status=1)
+    assert f"  unreadable data_0.gulp: {said} {gulped / 'data_0.gulp'}" in result.stdout
+    assert "damaged" not in result.stdout
+    assert "sizes      32x24 4:4:4: 3" in result.stdout
 
 
 def test_a_process_that_may_open_no_more_files_does_not_blame_them(gulped):

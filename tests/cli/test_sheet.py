@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.cli import contact_sheet
 from gulpio2.cli.contact_sheet import draw_contact_sheet
 from gulpio2.testing import make_frames
+from tests.torch.troubles import fail_reads
 
 
 def read(path):
@@ -147,6 +149,20 @@ def test_a_data_file_that_cannot_be_opened_leaves_the_rest_to_be_seen(
     boxes = [picture[4 + row * 146 + 22 : (row + 1) * 146] for row in range(4)]
     crossed = [(box.reshape(-1, 3) == (200, 60, 60)).all(axis=1).any() for box in boxes]
     assert crossed == [False, False, True, True]
+
+
+def test_an_error_that_passes_is_told_beside_the_picture(gulp2, gulped, monkeypatch):
+    real = contact_sheet._caption
+
+    def caption(item):
+        monkeypatch.setattr(contact_sheet, "_caption", real)
+        fail_reads(monkeypatch, "open", times=1)
+        return real(item)
+
+    monkeypatch.setattr(contact_sheet, "_caption", caption)
+    result = gulp2("sheet", gulped, status=1)
+    assert result.stdout == "contact_sheet.png: 4 items\n"
+    assert f"error: cannot open {gulped / 'data_0.gulp'}: Input/o" in result.stderr
 
 
 def test_no_picture_is_made_of_data_files_none_of_which_can_be_opened(
