@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-import os
 import re
+import stat
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gulpio2.cli.terminal import escape
 from gulpio2.errors import StorageError
+
+if TYPE_CHECKING:
+    import os
 
 ParamType = click.ParamType[Any]
 
@@ -219,11 +222,33 @@ class NamedFolder(click.Path):
                 param,
                 ctx,
             )
-        path = super().convert(value, param, ctx)
+        state = self._look_at(value, param, ctx)
+        is_folder = state is not None and stat.S_ISDIR(state.st_mode)
+        try:
+            path = super().convert(value, param, ctx)
+        except click.BadParameter:
+            if not is_folder:
+                raise
+            # Click calls it missing, or not readable, also where the disk or network
+            # has not answered for a moment.
+            path = super().convert(value, param, ctx)
         # Click asks of files alone: this is a pipe, or a device.
-        if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112  # Path's raise
+        if state is not None and not is_folder:
             self.fail(f"{escape(path)!r} is no folder.", param, ctx)
         return path
+
+    def _look_at(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> os.stat_result | None:
+        """Look what is there; of what cannot be seen Click says that it is missing."""
+        from gulpio2.storage.local import look_at
+
+        try:
+            return look_at(value)
+        except StorageError as cause:
+            if self.exists:
+                self.fail(escape(cause.strerror), param, ctx)
+            return None  # told by what is to write there
 
 
 class InputFolder(NamedFolder):
@@ -240,7 +265,6 @@ class InputFolder(NamedFolder):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             _refuse_url(self, value, "read", param, ctx)
-            _refuse_unseen(self, value, param, ctx)
             raise
 
 
@@ -254,21 +278,6 @@ class OutputFolder(NamedFolder):
         folder = super().convert(value, param, ctx)
         _refuse_url(self, value, "write to", param, ctx)
         return folder
-
-
-def _refuse_unseen(
-    kind: ParamType,
-    value: Any,
-    param: click.Parameter | None,
-    ctx: click.Context | None,
-) -> None:
-    """Refuse what may be there: of it Click says, too, that it does not exist."""
-    from gulpio2.storage.local import is_there
-
-    try:
-        is_there(value)
-    except StorageError as cause:
-        kind.fail(escape(cause.strerror), param, ctx)
 
 
 def _refuse_url(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+import os
 from pathlib import Path
 
 import click
@@ -18,6 +21,42 @@ from gulpio2.cli.parameter_types import (
     OrNone,
     OutputFolder,
 )
+
+
+@pytest.mark.parametrize("function", ["stat", "access"])
+@pytest.mark.parametrize("nth", [1, 2])
+def test_a_folder_that_does_not_answer_for_a_moment_is_not_called_missing(
+    tmp_path, monkeypatch, function, nth
+):
+    real, calls = getattr(os, function), itertools.count(1)
+
+    def fail_once(path, *arguments, **options):
+        if str(path) == str(tmp_path) and next(calls) == nth:
+            if function == "access":  # which does not raise
+                return False
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, function, fail_once)
+    if (function, nth) == ("stat", 1):
+        with pytest.raises(click.BadParameter, match=r"cannot look at .*: Stale"):
+            InputFolder().convert(str(tmp_path), None, None)
+    assert InputFolder().convert(str(tmp_path), None, None) == tmp_path
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_folder_to_write_to_that_does_not_answer_is_called_no_other_thing(
+    tmp_path, monkeypatch, nth
+):
+    real, calls = os.stat, itertools.count(1)
+
+    def fail_once(path, *arguments, **options):
+        if str(path) == str(tmp_path) and next(calls) == nth:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", fail_once)
+    assert OutputFolder().convert(str(tmp_path), None, None) == tmp_path
 
 
 @pytest.mark.parametrize(
