@@ -55,7 +55,7 @@ from gulpio2.storage.index.opening import (
     may_write_index,
     open_index,
 )
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import is_there, open_store
 from gulpio2.storage.refusals import local_path
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
@@ -283,13 +283,13 @@ class GulpDirectory(ReadingVerbs):
         """Say that there is nothing, where another path may have been meant."""
         folder = local_path(self._folder, "read")
         advice = "Check the path if it should hold items"
-        if not folder.exists():
+        if not is_there(folder):
             found = f"there is no folder {folder}"
         elif (
             listing.partials
             or listing.data_only
             or listing.strays
-            or MANIFEST_NAME in (names := {entry.name for entry in folder.iterdir()})
+            or MANIFEST_NAME in (names := {*self._store.names()})
             or names <= {LABELS_NAME}
         ):
             return

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from gulpio2 import GulpChunk
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.cli.main import gulp2
 from gulpio2.errors import StorageError
 from gulpio2.merge import merge_directories
@@ -186,3 +186,11 @@ def test_an_append_says_that_it_cannot_ask_for_other_names(tmp_path, refuse):
 
     raised = fail_at_each(refuse, path, append)
     assert any(f"cannot look at {path}: Stale" in error for error in raised)
+
+
+def test_a_folder_without_a_chunk_that_does_not_answer_is_not_called_missing(
+    tmp_path, refuse
+):
+    refuse(tmp_path)
+    with pytest.raises(StorageError, match=f"cannot look at {tmp_path}: Stale"):
+        GulpDirectory(tmp_path)

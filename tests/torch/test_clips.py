@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from gulpio2.errors import EmptySampleError, FrameTimeError
+from gulpio2.errors import EmptySampleError, FrameTimeError, StorageError
 from gulpio2.sampling import (
     ClipIndices,
     dense_windows,
@@ -511,3 +513,18 @@ def test_what_cannot_be_called_is_refused_where_it_is_given(name, make_directory
     wrong: dict[str, Any] = {name: 3}
     with pytest.raises(TypeError, match=f"{name} is 3, expected something that can be"):
         GulpClipDataset(make_directory(counts=[5]), window, **wrong)
+
+
+def test_a_directory_that_cannot_be_looked_at_is_not_called_missing(
+    make_directory, monkeypatch
+):
+    path, real = make_directory(), os.stat
+
+    def fail(asked, *arguments, **options):
+        if str(asked) == str(path):
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), asked)
+        return real(asked, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", fail)
+    with pytest.raises(StorageError, match=f"cannot look at {path}: Stale"):
+        GulpClipDataset(path, window)
