@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
@@ -39,7 +39,8 @@ _UNKNOWN = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.E
 
 def _drop_inherited() -> None:
     for fd in _held:
-        os.close(fd)
+        with suppress(OSError):  # as in `_let_go`
+            os.close(fd)
     _held.clear()
 
 
@@ -103,7 +104,10 @@ def _let_go(fd: int) -> None:
     # Not held any more where a fork in between has closed this copy.
     if fd in _held:
         _held.discard(fd)
-        os.close(fd)
+        # Nothing was written by it, and it is closed all the same: what was done under
+        # the lock did not fail.
+        with suppress(OSError):
+            os.close(fd)
 
 
 class WriterLock:

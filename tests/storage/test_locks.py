@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -15,7 +16,7 @@ import pytest
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.storage.local import LocalStore
-from gulpio2.storage.locks import lock_folder
+from gulpio2.storage.locks import WriterLock, lock_folder
 from tests.forking import forked, status_of
 
 # Python 3.12 and later warn of a fork beside threads, of libraries too; the children
@@ -269,3 +270,26 @@ for _ in range(10):
     assert [process.wait(60) for process in processes] == [0, 0, 0]
     assert count.read_text() == "30"
     assert time.monotonic() - started < 60
+
+
+def test_a_lock_that_fails_to_close_undoes_nothing_that_was_done(tmp_path, monkeypatch):
+    system, failed = os.close, []
+
+    def close(fd: int) -> None:
+        system(fd)
+        failed.append(fd)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    (tmp_path / "data_0.gulp").touch()
+    before = descriptors()
+    with (
+        monkeypatch.context() as patch,
+        lock_folder(tmp_path),
+        WriterLock() as lock,
+    ):
+        assert lock.take(tmp_path / "data_0.gulp")
+        patch.setattr(os, "close", close)
+    assert len(failed) == 2
+    assert descriptors() == before
+    with lock_folder(tmp_path), WriterLock() as lock:
+        assert lock.take(tmp_path / "data_0.gulp", at_once=True)
