@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import re
 import shutil
@@ -29,6 +30,8 @@ __all__ = [
     "remove_partials",
 ]
 
+_logger = logging.getLogger(__name__)
+
 _OF_CHUNK = re.compile(r"(?:data|meta)_([0-9]+)\.")
 
 
@@ -50,6 +53,9 @@ def made_and_locked(store: Store, path: StrPath) -> Iterator[Callable[[], None]]
     ------
     LockedError
         Another process writes to it, or has its journal open.
+    StorageError
+        It cannot be made or locked, or its journal not be opened or locked: nobody can
+        tell then whether another has that open.
     """
     made = missing_folders(path)
     store.make()
@@ -90,18 +96,23 @@ def remove_empty(made: Iterable[Path]) -> None:
 def _hold_journal(store: Store, lock: WriterLock) -> None:
     """Lock the journal, if there is one."""
     path = store.path(JOURNAL_NAME)
-    if not os.path.lexists(path):
-        return
     try:
-        lock.take(path, replacing=True)
+        os.lstat(path)
+    except FileNotFoundError:
+        return
+    except OSError as cause:
+        raise refused(cause, "look at", path) from cause
+    try:
+        may_open = lock.take(path, replacing=True)
     except LockedError as cause:
         raise LockedError(
             errno.EWOULDBLOCK,
             f"another process is writing to {store.path('')}, perhaps on another "
             "machine. Wait for it to end, or write to another folder",
         ) from cause
-    except OSError:  # it cannot be opened: who needs it will say so
-        return
+    if not may_open:  # another user's, who may be writing it on another machine
+        refusal = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        raise refused(refusal, "open", path)
 
 
 def remove_leftovers(store: Store) -> None:
@@ -117,7 +128,7 @@ def remove_partials(store: Store) -> None:
     """Remove all unfinished files; to be called by who holds the store's lock.
 
     Those stay of a chunk that a program has open for writing, which does not ask for
-    that lock.
+    that lock; with a warning also those of which nobody can tell.
     """
     partials = list_chunks(store.names()).partials
     of_data: dict[str, list[str]] = {}
@@ -131,7 +142,7 @@ def remove_partials(store: Store) -> None:
             if number not in in_use:
                 data = f"data_{number}.gulp"
                 files = [data, *of_data.get(data, ())]
-                in_use[number] = any(_is_locked(store.path(each)) for each in files)
+                in_use[number] = any(_is_in_use(store.path(each)) for each in files)
             if in_use[number]:
                 continue
             if _is_folder(store.path(name)):
@@ -152,13 +163,23 @@ def _remove_folder(path: str) -> None:
         raise refused(cause, "remove", path, writing=True) from cause
 
 
-def _is_locked(path: str) -> bool:
-    """Tell whether another has a data file, or what is to be one, open for writing."""
-    with WriterLock() as lock:
-        try:
-            lock.take(path, replacing=True, at_once=True)
-        except LockedError:
-            return True
-        except StorageError:  # it cannot be opened: who needs it will say so
+def _is_in_use(path: str) -> bool:
+    """Tell whether another has, or may have, what is or is to be a data file open."""
+    try:
+        with WriterLock() as lock:
+            if lock.take(path, replacing=True, at_once=True):
+                return False
+        code = errno.EACCES
+    except LockedError:
+        return True
+    except StorageError as cause:
+        if cause.errno == errno.EISDIR:  # nobody writes to a folder
             return False
-    return False
+        code = cause.errno or errno.EIO
+    _logger.warning(
+        "cannot tell whether a program is writing to %s: %s. The unfinished files of "
+        "this chunk stay; remove them if none is",
+        path,
+        os.strerror(code),
+    )
+    return True

@@ -136,7 +136,7 @@ class WriterLock:
 
     def take(
         self, path: StrPath, *, replacing: bool = False, at_once: bool = False
-    ) -> None:
+    ) -> bool:
         """Lock the file of this name, beside what is locked already.
 
         Where there is none, nothing is locked.
@@ -151,28 +151,29 @@ class WriterLock:
         at_once : bool, optional
             Do not wait for another.
 
+        Returns
+        -------
+        bool
+            False where it may not be opened: another may have it locked.
+
         Raises
         ------
         LockedError
             Another has it locked, and does not let go within a second.
         StorageError
-            It cannot be opened for writing, or be locked.
+            It cannot be opened for writing, be looked at, or be locked.
         """
         while not self._has(path):
             try:
-                # By the network some locks need a file that may be written to.
-                fd = open_descriptor(path, os.O_WRONLY | os.O_NONBLOCK)
+                fd = _open_to_lock(path, replacing=replacing)
             except FileNotFoundError:
-                return
+                break
             except OSError as cause:
-                if not (replacing and cause.errno in _MAY_NOT):
-                    raise refused(
-                        cause, "open for writing", path, writing=True, extending=True
-                    ) from cause
-                try:
-                    fd = open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
-                except PermissionError:
-                    return
+                if replacing and isinstance(cause, PermissionError):
+                    return False
+                raise refused(
+                    cause, "open for writing", path, writing=True, extending=True
+                ) from cause
             _held.add(fd)
             self._fds.append(fd)
             if not _is_locked(fd, path, at_once=at_once):
@@ -182,6 +183,7 @@ class WriterLock:
                     "process or by another object of this one. Wait for it to be "
                     "closed, and open again",
                 )
+        return True
 
     def begin(
         self,
@@ -220,7 +222,7 @@ class WriterLock:
                     lock.take(other)
         if replacing:
             self.take(path, replacing=True)  # it may be there since
-            self._keep({fd for fd in self._fds if not _is_shared(fd)})
+            self._keep({fd for fd in self._fds if not _is_shared(fd, path)})
         elif path.exists():
             raise _begun(path)
 
@@ -255,20 +257,35 @@ def _begun(path: StrPath) -> LockedError:
     )
 
 
+def _open_to_lock(path: StrPath, *, replacing: bool) -> int:
+    try:
+        # By the network some locks need a file that may be written to.
+        return open_descriptor(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as cause:
+        if not (replacing and cause.errno in _MAY_NOT):
+            raise
+    return open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
+
+
 def _is_at(fd: int, path: StrPath) -> bool:
     """Tell whether a path leads to an open file; not, where another replaced it."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(fd))  # noqa: PTH116  # any StrPath
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError as cause:  # nobody may know: that is no other writer
+        raise refused(cause, "look at", path) from cause
 
 
-def _is_shared(fd: int) -> bool:
+def _is_shared(fd: int, path: StrPath) -> bool:
     """Tell whether an open file has several names, as of directories that were merged.
 
     Who appends to it under another name gets a copy, and is not to wait until then.
     """
-    return os.fstat(fd).st_nlink > 1
+    try:
+        return os.fstat(fd).st_nlink > 1
+    except OSError as cause:
+        raise refused(cause, "look at", path) from cause
 
 
 def _is_locked(fd: int, path: StrPath, *, at_once: bool) -> bool:

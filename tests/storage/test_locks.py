@@ -11,6 +11,7 @@ import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -293,3 +294,22 @@ def test_a_lock_that_fails_to_close_undoes_nothing_that_was_done(tmp_path, monke
     assert descriptors() == before
     with lock_folder(tmp_path), WriterLock() as lock:
         assert lock.take(tmp_path / "data_0.gulp", at_once=True)
+
+
+def test_a_file_that_cannot_be_looked_at_is_not_told_as_another_writer(
+    tmp_path, monkeypatch
+):
+    path, system = tmp_path / "data_0.gulp", os.stat
+    path.touch()
+
+    def fail(name: Any, *arguments: Any, **options: Any) -> os.stat_result:
+        if name == path:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), name)
+        return system(name, *arguments, **options)
+
+    monkeypatch.setattr(os, "stat", fail)
+    with WriterLock() as lock, pytest.raises(StorageError) as info:
+        lock.take(path)
+    assert not isinstance(info.value, LockedError)
+    said = str(info.value.strerror)
+    assert said == f"cannot look at {path}: {os.strerror(errno.ESTALE)}"
