@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -155,13 +156,22 @@ class Program(DocumentedGroup):
             note(f"gulp2: error: there is not enough memory. {escape(error)}".rstrip())
             status = 1
         except OSError as error:
-            # Of the package's files there are StorageErrors: this is of the output.
-            if error.errno not in NO_ROOM or error.filename is not None:
+            if not _is_of_output(error):
                 raise
             note(f"gulp2: error: cannot write the output: {error.strerror}")
             drop(sys.stdout)
             status = 1
         return status if isinstance(status, int) else 0
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Tell whether stdout was written to, which the commands alone do."""
+    if error.errno not in NO_ROOM or error.filename is not None:
+        return False
+    frames = traceback.walk_tb(error.__traceback__)
+    modules = [frame.f_globals.get("__name__", "") for frame, _ in frames]
+    of_package = [name for name in modules if name.startswith("gulpio2.")]
+    return not of_package or of_package[-1].startswith("gulpio2.cli.")
 
 
 def _hint(error: GulpError) -> str:

@@ -17,9 +17,9 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.forks import renew_in_children
-from gulpio2.storage.refusals import not_opened, not_read
+from gulpio2.storage.reads import range_error, read_fully, read_into
+from gulpio2.storage.refusals import not_opened, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,6 @@ __all__ = [
     "letting_go",
     "open_descriptor",
     "open_regular",
-    "read_fully",
     "read_once",
 ]
 
@@ -276,7 +275,7 @@ class HandlePool:
                 memory.extend(bytes(length - len(memory)))
             except BufferError:  # an error that somebody keeps, by its traceback
                 memory = bytearray(length)
-        _read_into(handle.fd, path, offset, memoryview(memory)[:length])
+        read_into(handle.fd, path, offset, memoryview(memory)[:length])
         return memory
 
     def read_several(self, path: str, reads: Sequence[Read], memory: bytearray) -> None:
@@ -301,7 +300,7 @@ class HandlePool:
             if offset + length > handle.size:
                 _require_range(handle, path, offset, length)
             stop = start + length
-            _read_into(handle.fd, path, offset, view[start:stop])
+            read_into(handle.fd, path, offset, view[start:stop])
             start = stop
 
     def _handle(self, path: str) -> _Handle:
@@ -358,43 +357,9 @@ def _read(handle: _Handle, path: str, offset: int, length: int) -> bytes:
 
 def _require_range(handle: _Handle, path: str, offset: int, length: int) -> None:
     # Before any memory is set aside: a damaged map can ask for terabytes.
-    if not handle.holds(offset + length):
-        raise _range_error(path, handle.size, offset, length)
-
-
-def _read_into(fd: int, path: str, offset: int, memory: memoryview) -> None:
     try:
-        done = os.preadv(fd, (memory,), offset)
-        while done < len(memory):
-            more = os.preadv(fd, (memory[done:],), offset + done)
-            if not more:
-                raise _range_error(path, offset + done, offset, len(memory))
-            done += more
+        is_there = handle.holds(offset + length)
     except OSError as cause:
-        if isinstance(cause, StorageError):
-            raise
-        raise not_read(cause, path, offset) from cause
-
-
-def read_fully(fd: int, path: str, offset: int, length: int) -> bytes:
-    """Read exactly `length` bytes; a short read of the system is gone on with."""
-    try:
-        data = os.pread(fd, length, offset)
-        while len(data) < length:
-            more = os.pread(fd, length - len(data), offset + len(data))
-            if not more:
-                raise _range_error(path, offset + len(data), offset, length)
-            data += more
-    except OSError as cause:
-        if isinstance(cause, StorageError):
-            raise
-        raise not_read(cause, path, offset) from cause
-    return data
-
-
-def _range_error(path: str, end: int, offset: int, length: int) -> ReadRangeError:
-    return ReadRangeError(
-        None,
-        f"{path} ends at byte {end}, but bytes {offset} to {offset + length} are "
-        "wanted: it was cut. Run `gulp2 check` on its directory",
-    )
+        raise refused(cause, "read", path) from cause
+    if not is_there:
+        raise range_error(path, handle.size, offset, length)

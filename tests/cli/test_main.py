@@ -137,6 +137,24 @@ def test_an_error_of_another_kind_keeps_its_traceback(start, tmp_path):
     assert "KeyError: 'mine'" in err
 
 
+def test_an_error_of_another_file_is_not_told_as_one_of_the_output(start, tmp_path):
+    (tmp_path / "broken.py").write_text(
+        "import errno\n"
+        "import gulpio2.ingest.ingestor\n"
+        "from gulpio2.testing import FrameAdapter\n"
+        "class Broken(FrameAdapter):\n"
+        "    pass\n"
+        "def fail(*_):\n"
+        "    raise OSError(errno.EIO, 'mine')\n"
+        "gulpio2.ingest.ingestor.calculate_chunk_slices = fail\n"
+    )
+    process = start("ingest", "broken.py:Broken", "out")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "cannot write the output" not in err
+    assert "OSError: [Errno 5] mine" in err
+
+
 def test_what_led_to_an_error_is_shown_where_everything_is_to_be(start, tmp_path):
     (tmp_path / "broken.py").write_text(
         "from gulpio2.testing import FrameAdapter\n"

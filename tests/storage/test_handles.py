@@ -21,11 +21,12 @@ from gulpio2 import GulpDirectory
 from gulpio2.errors import ReadRangeError, StorageError
 from gulpio2.format.plan import Read
 from gulpio2.storage import handles
-from gulpio2.storage.handles import HandlePool, read_fully
+from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import map_states, read_map
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.index.loading import load_index
 from gulpio2.storage.local import LocalStore
+from gulpio2.storage.reads import read_fully
 from gulpio2.testing import make_gulp_directory
 from tests.forking import forked, status_of
 
@@ -183,6 +184,28 @@ def test_an_io_error_keeps_its_number(paths, monkeypatch):
     with pytest.raises(StorageError, match="at byte 3: Input/output error") as caught:
         HandlePool().read_at(paths[2], 3, 1)
     assert caught.value.errno == 5
+
+
+def test_a_file_whose_length_cannot_be_asked_for_is_named(paths, monkeypatch):
+    pool, system = HandlePool(), os.fstat
+    with pytest.raises(ReadRangeError):
+        pool.read_at(paths[2], 0, 1000)  # it is open, and may have grown since
+
+    def fail(*_):
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    reads = [
+        lambda: pool.read_at(paths[2], 0, 1000),
+        lambda: pool.read_into(paths[2], 0, 1000, bytearray()),
+        lambda: pool.read_several(paths[2], [Read(0, 1000, ())], bytearray(1000)),
+    ]
+    for read in reads:
+        monkeypatch.setattr(os, "fstat", fail)
+        with pytest.raises(StorageError) as caught:
+            read()
+        monkeypatch.setattr(os, "fstat", system)
+        said = f"cannot read {paths[2]}: {os.strerror(errno.ESTALE)}"
+        assert (caught.value.errno, caught.value.strerror) == (errno.ESTALE, said)
 
 
 def test_memory_is_read_into_and_used_again(paths):
