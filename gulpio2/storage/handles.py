@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import io
 import os
 import resource
 import stat
 import threading
 import time
 import weakref
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from functools import partial
-from itertools import repeat
+from itertools import starmap
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.forks import renew_in_children
@@ -161,13 +161,16 @@ def open_regular(path: str) -> int:
         It cannot be opened, or is no regular file.
     """
     fd = open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", path)
+    except BaseException:
         os.close(fd)
-        raise OSError(errno.EINVAL, "not a regular file", path)
+        raise
     return fd
 
 
-class _Handle(io.FileIO):
+class _Handle:
     """A file descriptor that closes with the last reference to it.
 
     A reader keeps a reference while it reads, so that dropping a handle from the pool
@@ -176,18 +179,25 @@ class _Handle(io.FileIO):
     """
 
     def __init__(self, path: str) -> None:
+        opened: list[int] = []
+        # What is opened by then is closed, and nothing said where that fails: it was
+        # only read, and the system closes it all the same.
+        each = zip(opened, map((1).__add__, opened), strict=True)
+        self._end: Callable[[], object] = partial(
+            deque, starmap(os.closerange, each), 0
+        )
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # at each opening
             raise OSError(errno.EINVAL, "not a regular file", path)
-        # It may be a pipe by now, which would be waited for; FileIO has no such flag.
+        # It may be a pipe by now, which would be waited for.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-        opened = map(super().__init__, map(os.open, repeat(path), repeat(flags)))
-        letting_go(partial(next, opened))
-        if self.fileno() <= _STANDARD:
-            super().__init__(open_descriptor(path, flags))
+        letting_go(lambda: opened.extend(map(os.open, (path,), (flags,))))
+        if opened[0] <= _STANDARD:
+            opened.append(open_descriptor(path, flags))
+            os.close(opened.pop(0))
             fill_standard_descriptors()  # one was this file's until now
-        if not stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+        if not stat.S_ISREG(os.fstat(opened[0]).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", path)
-        self.fd = self.fileno()  # asked for at each read
+        self.fd = opened[0]  # asked for at each read
         # Bytes known to be there; the file may have grown since.
         self.size = 0
 
@@ -197,8 +207,8 @@ class _Handle(io.FileIO):
             self.size = os.fstat(self.fd).st_size
         return end <= self.size
 
-    # Called by the interpreter itself, and it does not warn, as FileIO's own end does.
-    __del__ = io.FileIO.close
+    # Found and called by the interpreter itself.
+    __del__ = property(attrgetter("_end"))
 
 
 class HandlePool:

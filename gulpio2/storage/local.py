@@ -201,8 +201,14 @@ class LocalStore:
     def read(self, name: str) -> bytes:
         """Read a whole file."""
         try:
-            with open(open_regular(self.path(name)), "rb") as file:  # noqa: PTH123  # a descriptor
-                return file.read()
+            fd = open_regular(self.path(name))
+            try:
+                # Where this fails, Python leaves a descriptor that it is given open.
+                with open(fd, "rb", closefd=False) as file:
+                    return file.read()
+            finally:
+                with suppress(OSError):  # it was only read
+                    os.close(fd)
         except OSError as cause:
             raise refused(cause, "read", self.folder / name) from cause
 

@@ -208,6 +208,29 @@ def test_a_file_whose_length_cannot_be_asked_for_is_named(paths, monkeypatch):
         assert (caught.value.errno, caught.value.strerror) == (errno.ESTALE, said)
 
 
+@pytest.mark.parametrize("read", ["read", "read_at"])
+def test_what_cannot_be_looked_at_is_not_left_open(paths, tmp_path, monkeypatch, read):
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    store = LocalStore(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", fail)
+        with pytest.raises(StorageError, match=f"cannot (open|read) {paths[3]}: Input"):
+            store.read("3") if read == "read" else store.read_at("3", 0, 1)
+    assert open_paths(tmp_path) == []
+
+
+def test_a_file_that_fails_to_close_is_no_matter_of_who_has_read(paths, monkeypatch):
+    said: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    pool = HandlePool()
+    pool.read_at(paths[0], 0, 1)
+    os.close(pool._handles[paths[0]].fd)
+    pool.close()
+    assert said == []
+
+
 def test_memory_is_read_into_and_used_again(paths):
     pool, memory = HandlePool(), bytearray(b"xxxxxx")
     pool.read_into(paths[3], 0, 4, memory)

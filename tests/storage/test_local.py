@@ -350,3 +350,19 @@ def test_closing_lets_go_of_files_and_reading_reopens(store):
     store.write_atomically("a", b"new")
     store.close()
     assert store.read_at("a", 0, 3) == b"new"
+
+
+def test_what_python_refuses_to_read_is_not_left_open(store, monkeypatch):
+    # As where the system does not say what it is, which Python asks for once more.
+    make(store, a=b"0123")
+    opened: list[int] = []
+
+    def open_folder(_: str) -> int:
+        opened.append(os.open(store.folder, os.O_RDONLY))
+        return opened[-1]
+
+    monkeypatch.setattr("gulpio2.storage.local.open_regular", open_folder)
+    with pytest.raises(StorageError, match=r"cannot read .*a: Is a directory"):
+        store.read("a")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(opened[0])
