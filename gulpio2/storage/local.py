@@ -297,7 +297,8 @@ class LocalStore:
             try:
                 os.fsync(fd)
             finally:
-                os.close(fd)
+                with suppress(OSError):  # it is synced, and closed all the same
+                    os.close(fd)
         except OSError as cause:
             raise refused(
                 cause, "sync the folder", self.folder, writing=True

@@ -366,3 +366,17 @@ def test_what_python_refuses_to_read_is_not_left_open(store, monkeypatch):
         store.read("a")
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(opened[0])
+
+
+def test_a_folder_that_is_synced_and_fails_to_close_is_synced(store, monkeypatch):
+    system, closed = os.close, []
+
+    def close(fd: int) -> None:
+        system(fd)
+        closed.append(fd)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    make(store, a=b"0123")
+    monkeypatch.setattr(os, "close", close)
+    store.sync_names()
+    assert len(closed) == 1
