@@ -141,8 +141,8 @@ class GulpDirectory(ReadingVerbs):
         the maps are of more than a megabyte. With an index the mappings below make
         their values when they are asked for.
     progress : Progress, optional
-        Called for each map that is read, with its bytes: a large directory without an
-        index is opened in seconds or minutes.
+        Called for each map that is looked through, with its bytes: a large directory
+        without an index is opened in seconds or minutes.
 
     Attributes
     ----------

@@ -194,3 +194,20 @@ def test_a_folder_without_a_chunk_that_does_not_answer_is_not_called_missing(
     refuse(tmp_path)
     with pytest.raises(StorageError, match=f"cannot look at {tmp_path}: Stale"):
         GulpDirectory(tmp_path)
+
+
+@pytest.mark.usefixtures("permissions")
+def test_the_closed_folder_is_named_also_from_inside_and_by_way_of_a_link(
+    tmp_path, monkeypatch
+):
+    closed = tmp_path / "closed"
+    (closed / "gulped").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(closed / "gulped")
+    monkeypatch.chdir(closed)
+    closed.chmod(0o600)
+    try:
+        for path in (".", tmp_path / "link"):
+            with pytest.raises(StorageError, match=rf"look into {closed}: Permission"):
+                look_at(path)
+    finally:
+        closed.chmod(0o700)

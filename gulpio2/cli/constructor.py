@@ -185,10 +185,11 @@ def _alternatives(annotation: Any) -> list[Any]:
 
 def _is_sequence(annotation: Any) -> bool:
     kind = get_origin(annotation) or annotation
+    # A flag can be gone through, but is one value.
     return (
         isinstance(kind, type)
         and issubclass(kind, collections.abc.Iterable)
-        and not issubclass(kind, (str, bytes, collections.abc.Mapping))
+        and not issubclass(kind, (str, bytes, collections.abc.Mapping, Enum))
     )
 
 

@@ -173,7 +173,8 @@ def program_text(cls: type, module: str) -> str:
     imports = ["from pathlib import Path"] if takes_path else []
     enumerations = {kind for each in parameters if (kind := _enumeration(each))}
     imports += sorted(
-        f"from {kind.__module__} import {kind.__name__}" for kind in enumerations
+        f"from {kind.__module__} import {kind.__name__} as {_alias(kind)}"
+        for kind in enumerations
     )
     lines = [_add_argument(parameter) for parameter in parameters]
     if OUTPUT not in names:
@@ -226,6 +227,11 @@ def _enumeration(parameter: Parameter) -> type[Enum] | None:
     return kind if issubclass(kind, Enum) and is_known else None
 
 
+def _alias(kind: type[Enum]) -> str:
+    """Name an enumeration in a program: two may have one name in their modules."""
+    return f"{kind.__module__}_{kind.__name__}".replace(".", "_")
+
+
 def _add_argument(parameter: Parameter) -> str:
     """Write the call that adds one parameter."""
     name, default = parameter.name, parameter.default
@@ -240,8 +246,9 @@ def _add_argument(parameter: Parameter) -> str:
             parts.append(f"type={kind}")
         if enumeration := _enumeration(parameter):
             names = ",".join(member.name for member in enumeration)
-            parts.append(f"choices=list({enumeration.__name__})")
-            parts.append(f"metavar={_quoted('{' + names + '}')}")
+            parts.append(f"choices=list({_alias(enumeration)})")
+            if not positional:  # whose name it would take the place of
+                parts.append(f"metavar={_quoted('{' + names + '}')}")
         elif parameter.choices and not parameter.is_sequence:
             parts.append(f"choices={_quoted(_choices(parameter))}")
         if _is_variadic(parameter):
@@ -276,7 +283,7 @@ def _type(parameter: Parameter) -> str:
     """Write what makes a value of a text; nothing where the text is the value."""
     kinds = parameter.kinds
     if enumeration := _enumeration(parameter):
-        name = enumeration.__name__
+        name = _alias(enumeration)
         kind = f"lambda text: {{each.name: each for each in {name}}}.get(text, text)"
     elif parameter.choices and (len(kinds) > 1 or bool in kinds):
         values = _quoted(_choices(parameter))
@@ -352,7 +359,7 @@ def _quoted(value: Any) -> str:
     if isinstance(value, Path):
         return f"Path({_quoted(str(value))})"
     if isinstance(value, Enum):
-        return f"{type(value).__name__}.{value.name}"
+        return f"{_alias(type(value))}.{value.name}"
     if not isinstance(value, str) or '"' in value:
         return repr(value)
     # Python prefers double quotes for a text that holds a single one.

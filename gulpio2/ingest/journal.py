@@ -273,7 +273,8 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[
             found.extend(f"{key}.{part}" for part in _differences(old, new))
         else:
             was = repr(old) if key in before else "not given"
-            found.append(f"{key} was {was} and is {new!r}")
+            is_ = repr(new) if key in now else "not given"
+            found.append(f"{key} was {was} and is {is_}")
     return found
 
 

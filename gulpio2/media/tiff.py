@@ -259,6 +259,22 @@ def _refuse_misread(tiff: _Tiff, page: _Entries) -> None:
             f"it is a TIFF with the compression {compression}, which cannot be decoded "
             "here; write it with another one, as LZW or Deflate"
         )
+    samples = tiff.value(page.get(_SAMPLES), 1)
+    is_together = tiff.value(page.get(_PLANES), 1) != _SEPARATE
+    tiles = zip((_WIDTH, _HEIGHT), _TILE, strict=True)
+    if (
+        samples == 2
+        and is_together
+        and _TILE[0] in page
+        and any(
+            tiff.value(page.get(side)) % max(1, tiff.value(page.get(tile)))
+            for side, tile in tiles
+        )
+    ):
+        raise AdapterContractError(
+            "it is a TIFF of grey and transparency in tiles that reach beyond its "
+            "edges, and its rows would be mixed up; write it in strips"
+        )
     bits = tiff.value(page.get(_BITS), 1)
     if bits <= 8:
         return
@@ -267,10 +283,7 @@ def _refuse_misread(tiff: _Tiff, page: _Entries) -> None:
             f"it is a TIFF of {bits} bits in which 0 is white, and would be read as "
             "its negative; convert it to one in which 0 is black"
         )
-    if (
-        tiff.value(page.get(_PLANES), 1) == _SEPARATE
-        and tiff.value(page.get(_SAMPLES), 1) > 1
-    ):
+    if not is_together and samples > 1:
         raise AdapterContractError(
             f"it is a TIFF of {bits} bits with a plane for each colour, which would be "
             "mixed up; write it with the colours of a pixel together, or with 8 bits"

@@ -15,7 +15,7 @@ from collections import OrderedDict, deque
 from functools import partial
 from itertools import starmap
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from gulpio2.forks import renew_in_children
 from gulpio2.storage.reads import range_error, read_fully, read_into
@@ -206,6 +206,10 @@ class _Handle:
         if end > self.size:
             self.size = os.fstat(self.fd).st_size
         return end <= self.size
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied: a copy would close what is not its own."""
+        raise TypeError("an open file cannot be copied or pickled")
 
     # Found and called by the interpreter itself.
     __del__ = property(attrgetter("_end"))

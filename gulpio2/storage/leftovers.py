@@ -32,6 +32,9 @@ __all__ = [
 
 _logger = logging.getLogger(__name__)
 
+# Errors that tell what is there: a folder, a pipe, a link in a circle or through a
+# file. Nobody writes a chunk to it.
+_NO_FILE = (errno.EISDIR, errno.ELOOP, errno.ENOTDIR, errno.ENXIO)
 _OF_CHUNK = re.compile(r"(?:data|meta)_([0-9]+)\.")
 
 
@@ -173,7 +176,7 @@ def _is_in_use(path: str) -> bool:
     except LockedError:
         return True
     except StorageError as cause:
-        if cause.errno == errno.EISDIR:  # nobody writes to a folder
+        if cause.errno in _NO_FILE:
             return False
         code = cause.errno or errno.EIO
     _logger.warning(

@@ -107,16 +107,27 @@ def look_at(path: StrPath, *, follow: bool = True) -> os.stat_result | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError as cause:
-        raise cannot(cause, "look into", _closed_folder(path)) from cause
+        folder = _closed_folder(path)
+        if folder is None:
+            raise cannot(cause, "look at", path) from cause
+        raise cannot(cause, "look into", folder) from cause
     except OSError as cause:
         raise cannot(cause, "look at", path) from cause
 
 
-def _closed_folder(path: StrPath) -> Path:
-    """Give the folder for which a path is out of reach."""
-    above = Path(path).parents
-    closed = (each for each in reversed(above) if not os.access(each, os.X_OK))
-    return next(closed, above[0])
+def _closed_folder(path: StrPath) -> Path | None:
+    """Give the folder for which a path is out of reach, also by way of links."""
+    try:
+        real = Path(os.path.realpath(path))
+    except OSError:  # of the current folder
+        return None
+    folders = *reversed(Path(path).parents), *reversed(real.parents), real
+    # Of a process that goes by another user's rights than its own, by those.
+    effective = os.access in os.supports_effective_ids
+    for each in folders:
+        if not os.access(each, os.X_OK, effective_ids=effective):
+            return each
+    return None
 
 
 def real_path(path: StrPath) -> Path:

@@ -85,8 +85,16 @@ class MapDataset(_Base):
     """A dataset whose samples have numbers, as those of torch, without torch."""
 
     def __add__(self, other: Any) -> ConcatDataset:
-        """Join two datasets, the other one behind this; see `ConcatDataset`."""
-        return ConcatDataset([self, other])
+        """Join two datasets, the other one behind this; see `ConcatDataset`.
+
+        One of another kind, such as torch's own, is left to whoever can join them.
+        """
+        try:
+            datasets = as_datasets([self, other])
+        except TypeError:
+            of_torch = getattr(super(), "__add__", None)
+            return NotImplemented if of_torch is None else of_torch(other)
+        return ConcatDataset(datasets)
 
 
 class DatasetWrapper(ABC, MapDataset):

@@ -209,22 +209,29 @@ class Color(enum.Enum):
     BLUE = "b"
 
 
+class Kinds(enum.Flag):
+    RGB = 1
+    FLOW = 2
+
+
 @dataclasses.dataclass
 class Painted:
     first: Color
     second: Color = Color.RED
     several: list[Color] = dataclasses.field(default_factory=list)
     others: Color | None = None
+    kinds: Kinds = Kinds.RGB
 
     @property
     def values(self):
-        return self.first, self.second, self.several, self.others
+        return self.first, self.second, self.several, self.others, self.kinds
 
 
 def test_a_member_of_an_enumeration_is_given_by_its_name():
-    assert parse(Painted, "BLUE") == (Color.BLUE, Color.RED, [], None)
+    assert parse(Painted, "BLUE") == (Color.BLUE, Color.RED, [], None, Kinds.RGB)
     words = ["RED", "--second", "BLUE", "--several", "RED,BLUE", "--others", "RED"]
-    found = (Color.RED, Color.BLUE, [Color.RED, Color.BLUE], Color.RED)
+    words += ["--kinds", "FLOW"]
+    found = (Color.RED, Color.BLUE, [Color.RED, Color.BLUE], Color.RED, Kinds.FLOW)
     assert parse(Painted, *words) == found
     for value in ("r", "Color.RED", "GREEN"):
         with pytest.raises(click.BadParameter):

@@ -293,14 +293,19 @@ import enum
 from pathlib import Path
 from gulpio2.testing import FrameAdapter
 
+import shades
+
 class Color(enum.Enum):
     RED = "r"
     BLUE = "b"
 
 class Painted(FrameAdapter):
-    def __init__(self, first: Color, folder=Path("videos"), color=Color.RED, key=len):
+    def __init__(
+        self, first: Color, folder=Path("videos"), color=Color.RED, key=len,
+        shade=shades.Color.DARK,
+    ):
         super().__init__(num_items=1)
-        self.given = f"{first!r} {folder!r} {color!r} {key!r}"
+        self.given = f"{first!r} {folder!r} {color!r} {key!r} {shade!r}"
 
     def iter_data(self, slice_element=None):
         for item in super().iter_data(slice_element):
@@ -311,7 +316,11 @@ class Painted(FrameAdapter):
 def test_paths_and_members_of_enumerations_are_taken(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "painting", raising=False)
+    for name in ("painting", "shades"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    (tmp_path / "shades.py").write_text(
+        "import enum\nclass Color(enum.Enum):\n    DARK = 1\n    BLUE = 2\n"
+    )
     (tmp_path / "painting.py").write_text(ENUMERATIONS)
     legacy.gulp2_register_adapter(["painting", "Painted"])
     assert "it does not take key, whose default is no plain" in capsys.readouterr().err
@@ -324,7 +333,9 @@ def test_paths_and_members_of_enumerations_are_taken(tmp_path, capsys, monkeypat
         result = start(path, "BLUE", out, *words)
         assert result.returncode == 0, result.stderr
         given = GulpDirectory(out)["item0"][1]["given"]
-        expected = f"<Color.BLUE: 'b'> PosixPath('{folder}') {color} {len!r}"
+        expected = (
+            f"<Color.BLUE: 'b'> PosixPath('{folder}') {color} {len!r} <Color.DARK: 1>"
+        )
         assert given == expected
     for value in ("r", "Color.RED", "GREEN"):
         assert start(path, value, "out").returncode == 2

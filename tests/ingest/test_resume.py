@@ -173,6 +173,7 @@ def test_an_interrupted_run_is_not_given_up_for_another_without_a_word(
         ({"tags": "<factory>"}, {}, None),  # a default that an earlier version wrote
         ({"tags": "<factory>"}, {"tags": ["x"]}, "tags was '<factory>' and is ['x']"),
         ({}, {"tags": ["x"]}, "tags was not given and is ['x']"),
+        ({"tags": ["x"]}, {}, "tags was ['x'] and is not given"),
     ],
 )
 def test_a_default_that_was_made_is_none_that_is_given(tmp_path, before, now, said):

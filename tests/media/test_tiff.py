@@ -18,6 +18,7 @@ from gulpio2.errors import (
     SourceReadError,
 )
 from gulpio2.media.image_files import read_image
+from gulpio2.media.images import ImageFrames
 from gulpio2.media.tiff import as_stored
 
 
@@ -360,3 +361,30 @@ def test_two_colours_of_a_palette_stay_colours(tmp_path):
     data[data.index(struct.pack("<HHI", 262, 3, 1)) + 8] = 3  # a palette
     path.write_bytes(data)
     assert np.array_equal(read_image(path), colours[dots])
+
+
+@pytest.mark.parametrize("width", [32, 24])
+def test_grey_with_transparency_in_tiles_is_read_right_or_refused(tmp_path, width):
+    grey = np.tile(np.arange(width, dtype=np.uint8) * 7, (16, 1))
+    padded = np.full((16, 32, 2), 200, np.uint8)
+    padded[:, :width, 0] = grey
+    tiles = [zlib.compress(padded[:, x : x + 16].tobytes()) for x in (0, 16)]
+    data, lengths = b"".join(tiles), [*map(len, tiles)]
+    starts, lists = [8, 8 + lengths[0]], 8 + len(data)
+    entries = [
+        (256, 3, 1, width), (257, 3, 1, 16), (258, 3, 2, 8 | 8 << 16), (259, 3, 1, 8),
+        (262, 3, 1, 1), (277, 3, 1, 2), (284, 3, 1, 1), (322, 3, 1, 16),
+        (323, 3, 1, 16), (324, 4, 2, lists), (325, 4, 2, lists + 8), (338, 3, 1, 2),
+    ]  # fmt: skip
+    path = tmp_path / "a.tif"
+    path.write_bytes(
+        b"II*\0" + struct.pack("<I", lists + 16) + data
+        + struct.pack("<4I", *starts, *lengths) + struct.pack("<H", len(entries))
+        + b"".join(struct.pack("<HHII", *entry) for entry in entries) + bytes(4)
+    )  # fmt: skip
+    if width % 16:
+        with pytest.raises(SourceReadError, match="write it in strips"):
+            list(ImageFrames([path]))
+    else:
+        (frame,) = ImageFrames([path])
+        np.testing.assert_array_equal(np.squeeze(frame), grey)

@@ -51,8 +51,15 @@ def test_a_sum_of_datasets_is_one_behind_the_other(make):
     assert isinstance(both, ConcatDataset)
     assert names(both) == [*names(first), "b0", "b1"]
     assert names(both + second)[-4:] == ["b0", "b1"] * 2
-    with pytest.raises(TypeError, match="3 is no dataset"):
+    with pytest.raises(TypeError, match="unsupported operand"):
         first + 3
+
+    class OfOthers:
+        def __radd__(self, other):
+            return [other, self]
+
+    of_others = OfOthers()
+    assert first + of_others == [first, of_others]
 
 
 # ---------------------------------------------------------------- all of them

@@ -255,10 +255,13 @@ def refresh_index(
             ahead=ahead,
         )
     except Exception as cause:  # noqa: BLE001  # what was just written is whole
+        # What the system refuses, it would refuse that command as well.
+        is_refused = isinstance(cause, StorageError)
         _logger.warning(
-            "%s has no index that is up to date: %s. `gulp2 index` makes one",
+            "%s has no index that is up to date: %s%s",
             os.fspath(path),
             cause,
+            "" if is_refused else ". `gulp2 index` makes one",
         )
     else:
         if summary is not None:

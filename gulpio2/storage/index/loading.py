@@ -22,7 +22,7 @@ _logger = logging.getLogger(__name__)
 
 TRY_AGAIN = "The error may pass: try again"
 # Errors that tell what is there: no file, or a link in a circle. It holds no index.
-_NO_FILE = (errno.EINVAL, errno.ELOOP)
+_NO_FILE = (errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
 # Those that somebody has to do something about.
 _LASTING = (errno.EACCES, errno.EPERM)
 
