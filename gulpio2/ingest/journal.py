@@ -272,10 +272,12 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[
         if isinstance(old, dict) and isinstance(new, dict):
             found.extend(f"{key}.{part}" for part in _differences(old, new))
         else:
-            was = repr(old) if key in before else "not given"
-            is_ = repr(new) if key in now else "not given"
-            found.append(f"{key} was {was} and is {is_}")
+            found.append(f"{key} was {_told(before, key)} and is {_told(now, key)}")
     return found
+
+
+def _told(values: Mapping[str, Any], key: str) -> str:
+    return repr(values[key]) if key in values else "not given"
 
 
 def _given_files(options: Any) -> dict[str, list[int]]:

@@ -44,6 +44,16 @@ def ingest(folder, *, workers=1, resume=False, chunk_bytes=None):
     ).run()
 
 
+def make_ext4(image):
+    """Make a file system in a file, or skip the test where nothing can."""
+    if (mkfs := shutil.which("mkfs.ext4", path="/usr/sbin:/sbin:/usr/bin")) is None:
+        pytest.skip("there is no mkfs.ext4")
+    with image.open("wb") as file:
+        file.truncate(16_000_000)
+    subprocess.run([mkfs, "-q", str(image)], check=True)
+    return image
+
+
 @pytest.mark.usefixtures("_fast_disk")
 @pytest.mark.parametrize("for_good", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("name", ERRORS)
@@ -409,12 +419,7 @@ def test_a_disk_that_breaks_while_it_is_written_to_stops_the_run(
 ):
     run = gulp2(tmp_path / "whole", adapter_folder=tmp_path)
     assert (run.communicate(timeout=60), run.returncode)[1] == 0
-    if (mkfs := shutil.which("mkfs.ext4", path="/usr/sbin:/sbin:/usr/bin")) is None:
-        pytest.skip("there is no mkfs.ext4")
-    image, disk = tmp_path / "image", tmp_path / "disk"
-    with image.open("wb") as file:
-        file.truncate(16_000_000)
-    subprocess.run([mkfs, "-q", str(image)], check=True)
+    image, disk = make_ext4(tmp_path / "image"), tmp_path / "disk"
     wait = tmp_path / "wait"
     with mounted(disk, "-o", "loop,errors=remount-ro", str(image)):
         options = ("--num-workers", workers, "--wait", str(wait))
@@ -467,12 +472,7 @@ def test_a_dry_run_names_a_file_system_that_is_mounted_for_reading(tmp_path):
 
 
 def test_a_repair_of_a_disk_that_is_gone_says_so_and_loses_nothing(tmp_path):
-    if (mkfs := shutil.which("mkfs.ext4", path="/usr/sbin:/sbin:/usr/bin")) is None:
-        pytest.skip("there is no mkfs.ext4")
-    image, disk = tmp_path / "image", tmp_path / "disk"
-    with image.open("wb") as file:
-        file.truncate(16_000_000)
-    subprocess.run([mkfs, "-q", str(image)], check=True)
+    image, disk = make_ext4(tmp_path / "image"), tmp_path / "disk"
     words = [sys.executable, "-m", "gulpio2", "repair", disk / "in", tmp_path / "out"]
     for is_gone in (True, False):
         with mounted(disk, "-o", "loop", str(image)):
