@@ -144,7 +144,8 @@ def remove_partials(store: Store) -> None:
             number = found[1]
             if number not in in_use:
                 data = f"data_{number}.gulp"
-                files = [data, *of_data.get(data, ())]
+                # In this order: what gets its name meanwhile is found under that.
+                files = [*of_data.get(data, ()), data]
                 in_use[number] = any(_is_in_use(store.path(each)) for each in files)
             if in_use[number]:
                 continue

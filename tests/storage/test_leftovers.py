@@ -12,6 +12,7 @@ from gulpio2 import GulpDirectory
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.removal import delete_items
+from gulpio2.storage import leftovers
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
 from gulpio2.storage.local import LocalStore
 from tests.chunks import JPEGS, new_chunk, problems, write
@@ -69,6 +70,27 @@ def test_an_unfinished_file_that_fails_to_open_stays(
     assert os.strerror(code) in said
     remove_partials(LocalStore(tmp_path))
     assert not map_too.exists()
+
+
+def test_a_chunk_that_gets_its_name_meanwhile_keeps_its_map(tmp_path, monkeypatch):
+    chunk, whole = new_chunk(tmp_path, 7), tmp_path / "data_7.gulp"
+    map_file = tmp_path / "meta_7.gmeta.0123456789ab.partial"
+    map_file.touch()
+    is_in_use = leftovers._is_in_use
+
+    def asking(path: str) -> bool:
+        found = is_in_use(path)
+        if not whole.exists():  # its writer commits between two questions
+            partial.rename(whole)
+        return found
+
+    with chunk.open("wb"):
+        chunk.append("theirs", {}, JPEGS[2:4])
+        (partial,) = tmp_path.glob("data_7.*.partial")
+        monkeypatch.setattr(leftovers, "_is_in_use", asking)
+        remove_partials(LocalStore(tmp_path))
+        assert map_file.exists()
+        whole.rename(partial)
 
 
 def test_a_folder_in_the_place_of_a_data_file_keeps_nothing(tmp_path, caplog):
