@@ -15,10 +15,11 @@ from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import StorageError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.removal import compact_directory, delete_items
-from gulpio2.repair import RepairReport, repair_directory
+from gulpio2.repair import RepairReport, maps, repair_directory
 from gulpio2.repair.data_file import DataFile
 from gulpio2.repair.unread import UnreadBytes
 from gulpio2.sanity import check_directory
+from gulpio2.storage.index import lost
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
@@ -26,8 +27,10 @@ from gulpio2.types import no_progress
 from tests.chunks import items_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from gulpio2.storage.index.columns import IndexContent
 
 KEEP = "The error may pass: keep the source, and repair it again later"
 NO_READ = "cannot be read: Input/output error"
@@ -424,3 +427,45 @@ def test_an_unreadable_map_of_which_the_index_has_all_is_only_noted(
     assert "Input/output error. index.arrow has all of it" in note
     monkeypatch.undo()
     assert items_of(tmp_path / "out") == expected
+
+
+def test_a_map_that_cannot_be_read_once_more_is_told_of(tmp_path, monkeypatch):
+    source = make(tmp_path / "in", items_per_chunk=3)
+    build_index(source)
+    entries = load_gmeta((source / "meta_0.gmeta").read_bytes(), where="")
+    del entries["item1"]
+    (source / "meta_0.gmeta").write_bytes(dump_gmeta(entries))
+    for name in ("meta_0.gmeta", "index.arrow"):
+        with monkeypatch.context() as patch:
+            fail_when_items_are_compared(patch, name)
+            report = repair_directory(source, tmp_path / name)
+        (loss,) = (loss for loss in report.lost if loss.file == name)
+        assert "whether items of index.arrow are lost is not known" in loss.reason
+        assert os.strerror(errno.EIO) in loss.reason
+        assert not report.ok
+        assert len(items_of(tmp_path / name)) == 4
+    report = repair_directory(source, tmp_path / "out")
+    assert [loss.item for loss in report.lost if loss.item] == ["item1"]
+
+
+def fail_when_items_are_compared(patch: pytest.MonkeyPatch, name: str) -> None:
+    """Have a file not be read by what compares maps with the index."""
+    error = StorageError(errno.EIO, f"cannot read it: {os.strerror(errno.EIO)}")
+
+    def refuse(folder: str) -> IndexContent:
+        raise error
+
+    def failing(store: LocalStore, asked_for: str) -> bytes:
+        if asked_for == name:
+            raise error
+        return read(store, asked_for)
+
+    def comparing(*arguments: Any) -> Iterator[tuple[int, str]]:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(LocalStore, "read", failing)
+            if name == "index.arrow":
+                inner.setattr(lost, "map_or_refuse", refuse)
+            yield from lost_items(*arguments)
+
+    read, lost_items = LocalStore.read, lost.lost_items
+    patch.setattr(maps, "lost_items", comparing)

@@ -23,19 +23,22 @@ from gulpio2.repair.unread import why_unread
 from gulpio2.storage.index.composing import state_in
 from gulpio2.storage.index.entries import IndexRecord, find_entry
 from gulpio2.storage.index.file import map_index
+from gulpio2.storage.index.lost import lost_items
 from gulpio2.storage.index.texts import MapTexts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from gulpio2.format.removals import Removals
     from gulpio2.repair.data_file import DataFile
     from gulpio2.storage.base import Store
     from gulpio2.storage.index.columns import Columns, IndexContent
 
-__all__ = ["IndexedMaps", "MapReading", "left_out", "no_map", "read_map"]
+__all__ = ["IndexedMaps", "MapReading", "items_left_out", "no_map", "read_map"]
 
 _Pair = tuple[str, dict[str, Any]]
+
+_UNKNOWN = f"whether items of {INDEX_NAME} are lost is not known"
 
 
 @dataclass(slots=True)
@@ -64,7 +67,29 @@ def no_map(number: int) -> Loss:
     return Loss(meta_name(number), text)
 
 
-def left_out(number: int, id_: str) -> Loss:
+def items_left_out(
+    store: Store, numbers: Iterable[int], present: Collection[str]
+) -> Iterator[tuple[int, Loss]]:
+    """Tell of the items that the maps of some chunks have lost, by their chunks.
+
+    And of what cannot be read this time, with the first of the chunks: it would tell.
+    """
+    first = min(numbers)
+    unread: list[Loss] = []
+
+    def tell(name: str, offset: int | None, cause: OSError) -> None:
+        unread.append(Loss(name, f"{_UNKNOWN}: {why_unread(cause)}"))
+
+    try:
+        for number, id_ in lost_items(store, numbers, present, tell):
+            yield number, _left_out(number, id_)
+    except (OSError, ValueError) as cause:  # of the index, which was read before
+        error = cause if isinstance(cause, OSError) else OSError(str(cause))
+        tell(INDEX_NAME, None, error)
+    yield from ((first, loss) for loss in dict.fromkeys(unread))
+
+
+def _left_out(number: int, id_: str) -> Loss:
     """Say that the index has an item that the map has not.
 
     An older map may have been put back, or a program have taken the item out. Nobody

@@ -21,11 +21,10 @@ from gulpio2.repair.candidates import (
 )
 from gulpio2.repair.data_file import DAMAGED, DataFile
 from gulpio2.repair.entries import deleted_frames, read_entry
-from gulpio2.repair.maps import IndexedMaps, left_out, no_map, read_map
+from gulpio2.repair.maps import IndexedMaps, items_left_out, no_map, read_map
 from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
 from gulpio2.repair.report import Loss
 from gulpio2.repair.unclaimed import Unclaimed, regions_between
-from gulpio2.storage.index.lost import lost_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -56,8 +55,8 @@ def survey_chunks(
         chunk.look()
     if others := {chunk.number: chunk for chunk in chunks if chunk.is_other}:
         present = {item.id for chunk in chunks for item in chunk.items}
-        for number, id_ in lost_items(store, others, present):
-            others[number].survey.lost.append(left_out(number, id_))
+        for number, loss in items_left_out(store, others, present):
+            others[number].survey.lost.append(loss)
     files = {chunk.number: chunk.file for chunk in chunks}
     misfits = [chunk.places for chunk in chunks if chunk.places is not None]
     is_sound = not misfits and all(chunk.sound for chunk in chunks)
