@@ -108,7 +108,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
                     f"it is cut off: no end of the image in its {size} bytes"
                 )
             if data[match.start() - 1] in _FILLING:
-                zeros += _zeros_before(data, position, match.start())
+                zeros += _zeros_before(data, position, match.start(), tables)
             position = match.end()
             marker = data[position - 1]
         if marker == EOI[1]:
@@ -159,10 +159,18 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     )
 
 
-def _zeros_before(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
-    """Give the run of zeros at the end of a part, before what fills it; or none."""
+def _zeros_before(
+    data: bytes, start: int, end: int, tables: Tables
+) -> list[tuple[int, int]]:
+    """Give the run of zeros at the end of a part, before what fills it; or none.
+
+    Nor where it is one that is known to be a part of the data: most are.
+    """
     part = data[start:end].rstrip(b"\xff")
     values = part.rstrip(b"\0")
     # The first one after an FF says that this is a value.
     kept = len(values) + values.endswith(b"\xff")
-    return [(start + kept, start + len(part))] if kept < len(part) else []
+    num_zeros = len(part) - kept
+    if not num_zeros or (num_zeros == 1 and tables.goes_on(start + kept)):
+        return []
+    return [(start + kept, start + len(part))]

@@ -15,6 +15,12 @@ _COMMON = (0xC0, 0xC1, 0xC2)
 # of motion JPEG leave them out: two for means and two for the rest.
 _DEFAULTS = frozenset({0x00, 0x01, 0x10, 0x11})
 _PRECISE = 0x10
+# The bits of the code that ends a block, in the tables that are left out so: T.81, K.3.
+_DEFAULT_ENDS = {0x10: "1010", 0x11: "00"}
+# A code has up to 16 bits, behind which up to 7 fill a byte.
+_MOST_BYTES = 3
+# Of a picture that was taken, values of the highest frequency vanish in such steps.
+_COARSE = 8
 
 
 class Tables:
@@ -31,8 +37,13 @@ class Tables:
         self._kind = 0
         self._components: dict[int, int] = {}
         """Number of a component to that of its table of quantisation."""
-        self._quantisation: set[int] = set()
-        self._huffman: set[int] = set()
+        self._quantisation: dict[int, int] = {}
+        """Number of a table to its step of the highest frequency."""
+        self._huffman: dict[int, int] = {}
+        """Class and number of a table to where it begins."""
+        self._last: tuple[int, int] | None = None
+        """Of the last component of a sequential scan: the tables that its blocks need
+        for what is no mean, and of quantisation."""
         self._is_complete = False
         """Whether a scan of a sequential image had all of its components."""
 
@@ -47,11 +58,13 @@ class Tables:
         at, end = position + 2, position + length
         if marker == _DQT:
             while at < end:
-                self._quantisation.add(self._data[at] & 0xF)
-                at += 129 if self._data[at] >= _PRECISE else 65
+                number, size = self._data[at], 1 + (self._data[at] >= _PRECISE)
+                at += 1 + 64 * size
+                step = int.from_bytes(self._data[at - size : at], "big")
+                self._quantisation[number & 0xF] = step
         elif marker == _DHT:
             while at < end:
-                self._huffman.add(self._data[at])
+                self._huffman[self._data[at]] = at
                 at += 17 + sum(self._data[at + 1 : at + 17])
 
     def scan(self, position: int, length: int) -> None:
@@ -77,16 +90,67 @@ class Tables:
             number = self._components[id_]
             if number not in self._quantisation:
                 raise ValueError(f"{place} has no table of quantisation {number}")
+        self._last = None
         first, refines = part[1 + 2 * part[0]], part[3 + 2 * part[0]] >> 4
         needed: set[int] = set()
         if self._kind != _PROGRESSIVE:
             needed = {table >> 4 for table in tables}
             needed |= {0x10 | table & 0xF for table in tables}
             needed -= _DEFAULTS
+            self._last = 0x10 | tables[-1] & 0xF, number
             self._is_complete = part[0] == len(self._components)
         elif first:
             needed = {0x10 | table & 0xF for table in tables}
         elif not refines:
             needed = {table >> 4 for table in tables}
-        if missing := needed - self._huffman:
+        if missing := needed - self._huffman.keys():
             raise ValueError(f"{place} has no Huffman table {min(missing) & 0xF}")
+
+    def goes_on(self, stop: int) -> bool:
+        """Tell whether the data of the scan cannot end before a byte that is a zero.
+
+        Parameters
+        ----------
+        stop : int
+            Where the byte is.
+
+        Returns
+        -------
+        bool
+            False where it is not known.
+
+        Notes
+        -----
+        In a sequential scan the last block ends with a code for that, unless its value
+        of the highest frequency is not zero, and bits that are all ones or, of some
+        programs, all zeros fill the last byte: T.81, F.1.2.2 and F.1.2.3.
+        """
+        if self._last is None:
+            return False
+        table, quantisation = self._last
+        code = self._code_of_end(table)
+        if not code or self._quantisation[quantisation] < _COARSE:
+            return False
+        # More than is needed, as each FF of the data has a 0 behind it.
+        data = self._data[max(stop - 2 * _MOST_BYTES, 0) : stop]
+        values = data.replace(b"\xff\0", b"\xff")[-_MOST_BYTES:]
+        bits = "".join(f"{value:08b}" for value in values)
+        ends = (code + fill * count for fill in "01" for count in range(8))
+        return not bits.endswith(tuple(ends))
+
+    def _code_of_end(self, table: int) -> str:
+        """Give the bits of the code that ends a block; none where there is no table.
+
+        Codes are numbered by length, and those of a length one after the other: T.81,
+        annex C.
+        """
+        if table not in self._huffman:
+            return _DEFAULT_ENDS.get(table, "")
+        at = self._huffman[table] + 1
+        code, symbol = 0, at + 16
+        for length, count in enumerate(self._data[at : at + 16], 1):
+            end = self._data.find(0, symbol, symbol + count)
+            if end >= 0:
+                return f"{code + end - symbol:0{length}b}"
+            code, symbol = 2 * (code + count), symbol + count
+        return ""

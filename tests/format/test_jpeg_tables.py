@@ -119,3 +119,59 @@ def test_a_table_behind_all_scans_comes_too_late():
     (table,) = [p for p in segments(PROGRESSIVE) if p[1:2] == b"\xdb"][1:]
     with pytest.raises(ValueError, match="quantisation 1"):
         outline_jpeg(short[:-2] + table + short[-2:])
+
+
+def bytes_that_end_in_a_zero(**options):
+    """Give JPEGs whose data end in one zero: as one in eight does without colours."""
+    found = []
+    for seed in range(100):
+        grey = np.random.default_rng(seed).integers(0, 256, (16, 24), np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(grey).convert("RGB").save(file, "JPEG", **options)
+        jpeg = file.getvalue()
+        if jpeg[-3] == 0 and jpeg[-4] not in {0, 0xFF}:
+            found.append(jpeg)
+    assert len(found) > 3
+    return found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"subsampling": "4:2:0"},
+        {"subsampling": "4:4:4", "quality": 50},
+        {"subsampling": "4:2:0", "restart_marker_rows": 1},
+    ],
+)
+def test_a_zero_of_the_data_is_known_without_decoding(options):
+    found = bytes_that_end_in_a_zero(**options)
+    known = [jpeg for jpeg in found if not outline_jpeg(jpeg).zeros]
+    assert len(known) > len(found) / 2
+    for jpeg in known:
+        assert outline_jpeg(jpeg).zeros == ()
+        more = jpeg[:-2] + b"\0" + jpeg[-2:]
+        assert outline_jpeg(more).zeros == ((len(jpeg) - 3, len(jpeg) - 1),)
+
+
+@pytest.mark.parametrize("optimize", [False, True])
+@pytest.mark.parametrize("mode", ["RGB", "L", "CMYK"])
+def test_a_zero_behind_the_data_is_looked_at(mode, optimize):
+    for seed in range(60):
+        pixels = np.random.default_rng(seed).integers(100, 120, (16, 24, 3), np.uint8)
+        file = io.BytesIO()
+        Image.fromarray(pixels).convert(mode).save(file, "JPEG", optimize=optimize)
+        data, end = file.getvalue()[:-2], file.getvalue()[-2:]
+        if data[-1] == 0:
+            continue  # which may be of the data
+        place = ((len(data), len(data) + 1),)
+        assert outline_jpeg(data + b"\0" + end).zeros == place
+        if not optimize and data[-1] & 0b111:  # as of who fills bytes with zeros
+            data = data[:-1] + bytes([data[-1] & data[-1] + 1])
+            assert decode_frame(data + end).shape[:2] == (16, 24)
+            if data[-1]:
+                assert outline_jpeg(data + b"\0" + end).zeros == place
+
+
+def test_where_values_may_end_a_block_zeros_are_looked_at():
+    for jpeg in bytes_that_end_in_a_zero(quality=98, subsampling="4:2:0"):
+        assert outline_jpeg(jpeg).zeros == ((len(jpeg) - 3, len(jpeg) - 2),)

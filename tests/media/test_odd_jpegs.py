@@ -250,7 +250,7 @@ def test_a_stuffed_zero_is_none_that_may_go(drawn):
 @pytest.mark.parametrize("frame_size", [-1, 30])
 def test_other_bytes_among_the_zeros_are_refused(tmp_path, drawn, frame_size):
     path, usual = tmp_path / "a.jpg", jpeg_of(drawn)
-    path.write_bytes(usual[:-2] + b"\1\2\3\4\5\6\7\x08\t\n" * 3 + b"\0" + usual[-2:])
+    path.write_bytes(usual[:-2] + b"\1\2\3\4\5\6\7\x08\t\n" * 3 + bytes(2) + usual[-2:])
     with pytest.raises(ImageNotFoundError, match=r"a\.jpg'.* behind the data .* 0xd9"):
         stored(path, frame_size=frame_size)
 
