@@ -134,6 +134,9 @@ def layout_of(format_: Any) -> Layout:
 # swscale reads these in the other byte order, which it does right where it only turns
 # them round.
 _TURNED = re.compile("(rgb|bgr)(555|565)be")
+# Luma and alpha as floats, as of an EXR: swscale says that it reads them, and ends the
+# process.
+_FLOATS = {"yaf32le": "<f4", "yaf32be": ">f4"}
 
 
 def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
@@ -183,6 +186,21 @@ def _widened(plane: Plane, repeats: tuple[int, int], shape: tuple[int, int]) -> 
     return np.asarray(padded, plane.dtype)[: shape[0], : shape[1]]
 
 
+def _luma_of_floats(frame: Any) -> Plane:
+    """Give luma that stands beside alpha, 0 to 1, in 16 bits."""
+    height, width = frame.height, frame.width
+    plane = frame.planes[0]
+    dtype = np.dtype(_FLOATS[frame.format.name])
+    strides = (plane.line_size, 2 * dtype.itemsize)
+    floats: npt.NDArray[np.float32] = np.ndarray(
+        (height, width), dtype, plane, 0, strides
+    )
+    luma = np.zeros((height, width + SLACK), np.uint16)[:, :width]
+    # No number at all becomes black, as what is below it.
+    luma[:] = np.rint(np.clip(np.nan_to_num(floats, nan=0.0), 0, 1) * 65535)
+    return luma
+
+
 class PlaneReader:
     """Reads frames of any pixel format; keeps its converter from frame to frame."""
 
@@ -206,6 +224,8 @@ class PlaneReader:
 
     def grey(self, frame: Any, layout: Layout, *, full_range: bool) -> Plane:
         """Give the only plane, values as they are in the frame."""
+        if frame.format.name in _FLOATS:
+            return _luma_of_floats(frame)
         separate = self._converted(frame, layout, full_range=full_range)
         return plane_views(separate, deep=layout.depth > 8, count=1)[0]
 

@@ -209,6 +209,21 @@ def test_grey_of_any_depth_is_read_exactly(name):
     assert np.array_equal(read, views(source)[0])
 
 
+@pytest.mark.parametrize(("name", "dtype"), [("yaf32le", "<f4"), ("yaf32be", ">f4")])
+def test_luma_and_alpha_as_floats_do_not_end_the_process(name, dtype):
+    frame = av.VideoFrame(7, 3, name)
+    plane = frame.planes[0]
+    rows = np.zeros((3, plane.line_size // 4), dtype)
+    rows[:, :14:2] = [-1.0, 0.0, 0.25, 0.5, 1.0, 2.0, np.nan]
+    rows[:, 1:14:2] = 0.75
+    plane.update(rows.tobytes())
+    layout = layout_of(frame.format)
+    assert (layout.kind, layout.depth) == ("grey", 16)
+    read = PlaneReader().grey(frame, layout, full_range=True)
+    assert read.dtype == np.uint16
+    assert read.tolist() == [[0, 0, 16384, 32768, 65535, 65535, 0]] * 3
+
+
 def test_one_bit_is_black_or_white():
     frame = av.VideoFrame(16, 2, "monob")
     frame.planes[0].update(bytes([0xF0]) * frame.planes[0].buffer_size)
