@@ -135,8 +135,8 @@ def layout_of(format_: Any) -> Layout:
 # them round.
 _TURNED = re.compile("(rgb|bgr)(555|565)be")
 # Luma and alpha as floats, as of an EXR: swscale says that it reads them, and ends the
-# process.
-_FLOATS = {"yaf32le": "<f4", "yaf32be": ">f4"}
+# process, or stretches those of 16 bits as if they were of limited range.
+_FLOATS = {"yaf16le": "<f2", "yaf16be": ">f2", "yaf32le": "<f4", "yaf32be": ">f4"}
 
 
 def plane_views(frame: Any, *, deep: bool, count: int = 3) -> list[Plane]:
@@ -192,12 +192,13 @@ def _luma_of_floats(frame: Any) -> Plane:
     plane = frame.planes[0]
     dtype = np.dtype(_FLOATS[frame.format.name])
     strides = (plane.line_size, 2 * dtype.itemsize)
-    floats: npt.NDArray[np.float32] = np.ndarray(
+    floats: npt.NDArray[np.floating[Any]] = np.ndarray(
         (height, width), dtype, plane, 0, strides
     )
     luma = np.zeros((height, width + SLACK), np.uint16)[:, :width]
     # No number at all becomes black, as what is below it.
-    luma[:] = np.rint(np.clip(np.nan_to_num(floats, nan=0.0), 0, 1) * 65535)
+    whole = np.clip(np.nan_to_num(floats, nan=0.0), 0, 1).astype(np.float32) * 65535
+    luma[:] = np.rint(whole)
     return luma
 
 

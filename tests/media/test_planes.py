@@ -209,11 +209,14 @@ def test_grey_of_any_depth_is_read_exactly(name):
     assert np.array_equal(read, views(source)[0])
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("yaf32le", "<f4"), ("yaf32be", ">f4")])
-def test_luma_and_alpha_as_floats_do_not_end_the_process(name, dtype):
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [("yaf16le", "<f2"), ("yaf16be", ">f2"), ("yaf32le", "<f4"), ("yaf32be", ">f4")],
+)
+def test_luma_and_alpha_as_floats_are_taken_without_the_scaler(name, dtype):
     frame = av.VideoFrame(7, 3, name)
     plane = frame.planes[0]
-    rows = np.zeros((3, plane.line_size // 4), dtype)
+    rows = np.zeros((3, plane.line_size // np.dtype(dtype).itemsize), dtype)
     rows[:, :14:2] = [-1.0, 0.0, 0.25, 0.5, 1.0, 2.0, np.nan]
     rows[:, 1:14:2] = 0.75
     plane.update(rows.tobytes())
