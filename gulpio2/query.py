@@ -264,6 +264,9 @@ class _Translator:
             null = self._value(left).is_null()
             return null if isinstance(sign, ast.Is) else ~null
         if self._is_null(left) or self._is_null(right):
+            for side in (left, right):  # what is neither column nor value is refused
+                see: Any = self._field if isinstance(side, ast.Name) else self._constant
+                see(side)
             return self._unknown()
         compare = _COMPARISONS[type(sign)]
         for column, other, turned in (

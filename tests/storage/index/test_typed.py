@@ -204,6 +204,27 @@ def test_a_column_of_nothing_but_null_meets_no_condition(indexed, tmp_path):
     assert directory.query("s == 'a' or k.endswith('x')").ids == ["i0"]
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("k == no", "no column 'no'"),
+        ("no < k", "no column 'no'"),
+        ("k == None", "write name is None"),
+        ("k == n + 1", r"'n \+ 1' stands where a number"),
+        ("len(s) > k", r"'len\(s\)' stands where a number"),
+        ("k == s.t", "'s.t' stands where a number"),
+        ("k == -'a'", "stands where a number"),
+    ],
+)
+def test_a_mistake_beside_a_column_of_nothing_but_null_is_one(
+    indexed, condition, told, tmp_path
+):
+    index_items(tmp_path, [{"k": None, "s": "a", "n": 1}])
+    with pytest.raises(ValueError, match=f"^in the condition .*{told}"):
+        GulpDirectory(tmp_path, indexed=indexed).query(condition)
+
+
 def test_the_message_about_json_text_is_short(tmp_path):
     write_indexed(tmp_path, ["walk", 7])
     with pytest.raises(ValueError, match="column of JSON text") as told:
