@@ -158,13 +158,11 @@ def parse_condition(text: str, names: Collection[str]) -> Any:
 
 
 def _parse(text: str, names: Collection[str]) -> tuple[Any, _Translator]:
-    if "\r" in text.strip():
-        raise ValueError(  # Python would read each as the end of a line, in texts too
-            f"the condition {_shown(text)} has a carriage return: write it as \\r, or "
-            "leave it out"
-        )
     try:
         plain, quoted = with_plain_names(text)
+        if "\r" in plain:  # Python would read each as the end of a line, in texts too
+            told = "a carriage return is in it: write it as \\r, or leave it out"
+            raise ValueError(told)
         tree = ast.parse(plain, mode="eval")
         translator = _Translator(names, quoted)
         return translator.translate(tree.body), translator

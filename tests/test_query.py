@@ -80,7 +80,7 @@ def test_a_text_selects_what_it_says(text, expected):
     [
         ("", "cannot be parsed"),
         ("n ==", "cannot be parsed"),
-        ("label == '''a\r\nb'''", "has a carriage return: write it as"),
+        ("label == '''a\r\nb'''", "a carriage return is in it: write it as"),
         ("n = 3", "cannot be parsed: .*; equal is =="),
         ("label == walk", "no column 'walk'; there are .* stands in quotes: 'walk'"),
         ("'label' != 'x'", "'label' is a text, .* without quotes: label, n, "),
@@ -538,6 +538,25 @@ def test_an_integer_that_is_no_float_is_named_with_its_key_and_item(text, large)
         select_rows(table, text)
     assert f" of item 'large' is {large}: integers beyond 2**53" in str(caught.value)
     assert select_rows(table, text, np.array([0])) is not None  # the others fit
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("not`my key` == 'a'", [1, 2, 3]),
+        ("n == 3 or`my key`in ['b']or`my key`== 'c'", [0, 1, 2]),
+        ("(`my key`not in('a', 'b'))", [2, 3]),
+        ("`lab\rel` == 'x' and`my key`is not None", [1]),
+    ],
+)
+def test_a_name_in_backticks_ends_where_they_do(text, expected):
+    values = [{**item, "lab\rel": "x" if item["n"] == 16 else "y"} for item in ITEMS]
+    assert list(select_rows(pa.Table.from_pylist(values), text)) == expected
+
+
+def test_names_that_stand_side_by_side_are_no_name():
+    with pytest.raises(ValueError, match="cannot be parsed"):
+        rows("`my key``n` == 'a'")
 
 
 @pytest.mark.parametrize(

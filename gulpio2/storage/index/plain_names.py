@@ -44,7 +44,7 @@ def with_plain_names(text: str) -> tuple[str, dict[str, str]]:
     Examples
     --------
     >>> with_plain_names("`my key` == 'a' and n > 3")
-    ("_quoted_0_ == 'a' and n > 3", {'_quoted_0_': 'my key'})
+    ("_quoted_0_  == 'a' and n > 3", {'_quoted_0_': 'my key'})
     """
     quoted: dict[str, str] = {}
     mark = "_quoted_"
@@ -70,6 +70,7 @@ def with_plain_names(text: str) -> tuple[str, dict[str, str]]:
             return match[0]
         name = f"{mark}{len(quoted)}_"
         quoted[name] = original
-        return name + bare[len(original) :]
+        # Else a word that a backtick ends, or that follows one, would be a part of it.
+        return name + bare[len(original) :] if bare else f" {name} "
 
-    return _PARTS.sub(stand_in, text.strip()), quoted
+    return _PARTS.sub(stand_in, text.strip()).strip(), quoted
