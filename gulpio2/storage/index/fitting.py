@@ -105,8 +105,10 @@ def explain_misfit(
             if isinstance(node, ast.Compare):
                 both = [node.left, *node.comparators]
                 sides = " and ".join(map(side, both))
-                advice = _as_json(table, both, quoted) + _as_json(
-                    table, both[::-1], quoted
+                is_listed = isinstance(node.ops[0], (ast.In, ast.NotIn))
+                advice = "".join(
+                    _as_json(table, sides_of, quoted, is_listed=is_listed)
+                    for sides_of in (both, both[::-1])
                 )
                 return f"in {as_written(node, quoted)}, {sides}{advice}"
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -149,7 +151,9 @@ def _beyond(table: Any, node: ast.Compare, quoted: Mapping[str, str]) -> str | N
     return None
 
 
-def _as_json(table: Any, sides: list[ast.expr], quoted: Mapping[str, str]) -> str:
+def _as_json(
+    table: Any, sides: list[ast.expr], quoted: Mapping[str, str], *, is_listed: bool
+) -> str:
     """Say how a constant is written in a column of JSON text; nothing of others."""
     column, other = sides
     if not isinstance(column, ast.Name) or isinstance(other, ast.Name):
@@ -157,9 +161,11 @@ def _as_json(table: Any, sides: list[ast.expr], quoted: Mapping[str, str]) -> st
     if not is_json_text(table.schema.field(quoted.get(column.id, column.id))):
         return ""
     value = _value_of(other)
-    first = next(iter(value), None) if isinstance(value, list) else value
+    # Of a list that a value is to be in each is one; else it is the value.
+    first = next(iter(value), None) if is_listed else value
     written = f"{as_written(column, quoted)} == {_shortened(str(json_text(first)))!r}"
-    return f": numbers and booleans are texts in it, as in {written}"
+    what = "lists" if isinstance(first, list) else "numbers and booleans"
+    return f": {what} are texts in it, as in {written}"
 
 
 def find_unquoted(

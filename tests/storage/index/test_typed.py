@@ -225,6 +225,21 @@ def test_a_mistake_beside_a_column_of_nothing_but_null_is_one(
         GulpDirectory(tmp_path, indexed=indexed).query(condition)
 
 
+def test_a_list_is_told_as_the_text_that_finds_it_in_a_column_of_json(tmp_path):
+    write_indexed(tmp_path, [[1, 2], {}, 1])
+    directory = GulpDirectory(tmp_path)
+    for condition, told, id_ in (
+        ("k == [1, 2]", r": lists are texts in it, as in k == '\[1, 2\]'$", "i0"),
+        ("k in [[1, 2]]", r": lists are texts in it, as in k == '\[1, ", "i0"),
+        ("k in [1]", ": numbers and booleans are texts in it, as in k == '1'$", "i2"),
+        ("1 == k", ": numbers and booleans are texts in it, as in k == '1'$", "i2"),
+    ):
+        with pytest.raises(ValueError, match=told) as refused:
+            directory.query(condition)
+        advised = str(refused.value).rpartition("as in ")[2]
+        assert directory.query(advised).ids == [id_]
+
+
 def test_the_message_about_json_text_is_short(tmp_path):
     write_indexed(tmp_path, ["walk", 7])
     with pytest.raises(ValueError, match="column of JSON text") as told:
