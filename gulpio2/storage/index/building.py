@@ -54,7 +54,10 @@ def columns_of_map(data: bytes, number: int, *, where: str) -> Columns:
         It is one, and cannot be put into columns.
     """
     if number > _MAX_CHUNK:
-        raise UnusualMapError(f"{where}: the number of the chunk is too large")
+        raise UnusualMapError(
+            f"{where}: the number of the chunk is above {_MAX_CHUNK}, the largest of a "
+            "table or an index. `gulp2 merge` into a new directory numbers chunks anew"
+        )
     ids: list[str] = []
     extras: list[str] = []
     metas: list[str] = []
