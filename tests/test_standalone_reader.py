@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 import subprocess
@@ -13,10 +14,15 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.testing import make_frames
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.ingest.shard import Shard
+from gulpio2.removal import delete_items
+from gulpio2.repair import repair_directory
+from gulpio2.storage.index.keeping import build_index
+from gulpio2.testing import FrameAdapter, make_frames
 from tests.chunks import Timed
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -172,3 +178,32 @@ def test_it_runs_as_a_program_without_this_package(source, folder, tmp_path, pyt
         "variable 5 {'label': 1, 'x': nan} []",
         "grey 2 {} []",
     ]
+
+
+def test_ids_in_the_index_are_hashed_as_the_specification_says(folder):
+    (folder / "gulp.json").unlink()
+    build_index(folder)
+    ids = list(GulpDirectory(folder).merged_meta_dict)
+    with pa.OSFile(str(folder / "index.arrow")) as file:
+        table = pa.ipc.open_file(file).read_all()
+    hashes = [hashlib.blake2b(id_.encode(), digest_size=8).digest() for id_ in ids]
+    rows = sorted((int.from_bytes(each, "little"), n) for n, each in enumerate(hashes))
+    columns = table["id_hash"].to_pylist(), table["id_row"].to_pylist()
+    assert list(zip(*columns, strict=True)) == rows
+
+
+def test_only_an_undivided_run_that_stored_nothing_is_not_told_of(tmp_path):
+    whole, share = tmp_path / "whole", tmp_path / "share"
+    GulpIngestor(FrameAdapter(num_items=1), whole, 1, 1).run()
+    GulpIngestor(FrameAdapter(num_items=1), share, 1, 1, shard=Shard(1, 2)).run()
+    delete_items(whole, list(GulpDirectory(whole).merged_meta_dict))
+    repair_directory(whole, tmp_path / "copy")
+    GulpIngestor(FrameAdapter(num_items=1, bad=[0]), tmp_path / "none", 1, 1).run()
+    chunks = {
+        name: [
+            run["chunks"]
+            for run in json.loads((tmp_path / name / "gulp.json").read_bytes())["runs"]
+        ]
+        for name in ("whole", "share", "copy", "none")
+    }
+    assert chunks == {"whole": [[0]], "share": [[]], "copy": [[]], "none": []}
