@@ -75,6 +75,7 @@ class Tables:
         ValueError
             It needs something that does not stand before it.
         """
+        self._last = None
         part = self._data[position + 2 : position + length]
         if self._kind not in _COMMON or len(part) < 4 or len(part) < 4 + 2 * part[0]:
             return
@@ -90,14 +91,15 @@ class Tables:
             number = self._components[id_]
             if number not in self._quantisation:
                 raise ValueError(f"{place} has no table of quantisation {number}")
-        self._last = None
         first, refines = part[1 + 2 * part[0]], part[3 + 2 * part[0]] >> 4
         needed: set[int] = set()
         if self._kind != _PROGRESSIVE:
             needed = {table >> 4 for table in tables}
             needed |= {0x10 | table & 0xF for table in tables}
             needed -= _DEFAULTS
-            self._last = 0x10 | tables[-1] & 0xF, number
+            if ids:
+                last = self._components[ids[-1]]
+                self._last = 0x10 | tables[-1] & 0xF, last
             self._is_complete = part[0] == len(self._components)
         elif first:
             needed = {0x10 | table & 0xF for table in tables}

@@ -175,3 +175,11 @@ def test_a_zero_behind_the_data_is_looked_at(mode, optimize):
 def test_where_values_may_end_a_block_zeros_are_looked_at():
     for jpeg in bytes_that_end_in_a_zero(quality=98, subsampling="4:2:0"):
         assert outline_jpeg(jpeg).zeros == ((len(jpeg) - 3, len(jpeg) - 2),)
+
+
+def test_a_scan_of_no_component_is_left_to_the_codec():
+    at = BASELINE.index(b"\xff\xda") + 4
+    jpeg = BASELINE[:at] + b"\0" + BASELINE[at + 1 : -2] + b"\0" + BASELINE[-2:]
+    assert outline_jpeg(jpeg).zeros
+    with pytest.raises(CorruptFrameError):
+        decode_frame(jpeg)
