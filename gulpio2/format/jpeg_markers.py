@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["EOI", "NEXT_MARKER", "SOI", "START_OF_FRAME", "START_OF_SCAN"]
+import numpy as np
+
+__all__ = ["EOI", "SOI", "START_OF_FRAME", "START_OF_SCAN", "end_of_next_marker"]
 
 SOI = b"\xff\xd8"
 """Start of image: the first two bytes."""
@@ -17,6 +19,49 @@ START_OF_SCAN = 0xDA
 """Second byte: entropy-coded data follow."""
 # Not `\xff+`: where a long run of FF is followed by none of these, each of its bytes
 # would be the beginning of a search to its end.
-NEXT_MARKER = re.compile(rb"\xff([\x01-\xcf\xd8-\xfe])")
-"""A marker that ends entropy-coded data, with its second byte as group 1: neither a
-stuffed FF 00, nor a restart, nor an FF that fills the room before another one."""
+_NEXT = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
+# Bytes that are searched so. It stops at every FF 00, of which entropy-coded data has
+# one in a hundred bytes: numpy takes a tenth of its time there, and some microseconds
+# for each window.
+_NEAR, _WINDOW = 256, 1 << 16
+_RESTART, _OF_RESTART = 0xD0, 0xF8
+
+
+def end_of_next_marker(data: bytes, position: int) -> int | None:
+    """Find a marker that ends entropy-coded data.
+
+    That is neither a stuffed FF 00, nor a restart, nor an FF that fills the room before
+    another one.
+
+    Parameters
+    ----------
+    data : bytes
+        Of a JPEG, or anything else.
+    position : int
+        Where its first byte may be.
+
+    Returns
+    -------
+    int or None
+        The offset behind its second byte; None where there is none.
+
+    Examples
+    --------
+    >>> end_of_next_marker(bytes.fromhex("1f ff00 ffd3 2c ffff ffd9"), 0)
+    10
+    """
+    if near := _NEXT.search(data, position, position + _NEAR):
+        return near.end()
+    values = np.frombuffer(data, np.uint8)
+    # Its first byte may have been the last one of those.
+    for start in range(position + _NEAR - 1, len(data) - 1, _WINDOW):
+        seconds = values[start + 1 : start + 1 + _WINDOW]
+        found = values[start : start + len(seconds)] == 0xFF
+        found &= seconds + 1 > 1  # of FF this is 0
+        at = int(found.argmax())
+        if found[at] and seconds[at] & _OF_RESTART == _RESTART:
+            found &= seconds & _OF_RESTART != _RESTART
+            at = int(found.argmax())
+        if found[at]:
+            return start + at + 2
+    return None

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from gulpio2.errors import AdapterContractError
 from gulpio2.format.jpeg_markers import (
     EOI,
-    NEXT_MARKER,
     SOI,
     START_OF_FRAME,
     START_OF_SCAN,
+    end_of_next_marker,
 )
 from gulpio2.format.jpeg_remarks import Remarks
 from gulpio2.format.jpeg_tables import Tables
@@ -102,14 +102,14 @@ def outline_jpeg(data: bytes) -> JpegOutline:
             marker = data[position + 1]
             position += 2
         else:
-            match = NEXT_MARKER.search(data, position)
-            if match is None:
+            behind = end_of_next_marker(data, position)
+            if behind is None:
                 raise ValueError(
                     f"it is cut off: no end of the image in its {size} bytes"
                 )
-            if data[match.start() - 1] in _FILLING:
-                zeros += _zeros_before(data, position, match.start(), tables)
-            position = match.end()
+            if data[behind - 3] in _FILLING:
+                zeros += _zeros_before(data, position, behind - 2, tables)
+            position = behind
             marker = data[position - 1]
         if marker == EOI[1]:
             break

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.format.gmeta import validate_entry
-from gulpio2.format.jpeg_markers import EOI, NEXT_MARKER, SOI, START_OF_SCAN
+from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN, end_of_next_marker
 from gulpio2.format.records import ALIGNMENT
 
 if TYPE_CHECKING:
@@ -169,11 +169,11 @@ class JpegFinder:
         data, position = self.data, start + 2
         scans = cost = 0
         for _ in range(_MAX_MARKERS):
-            match = NEXT_MARKER.search(data, position)
-            cost += 1 + ((match.end() if match else len(data)) - position) // 256
-            if match is None or match[1][0] == SOI[1]:
+            behind = end_of_next_marker(data, position)
+            cost += 1 + ((behind or len(data)) - position) // 256
+            if behind is None or data[behind - 1] == SOI[1]:
                 break  # an SOI is the next record: this one has lost its end
-            marker, position = match[1][0], match.end()
+            marker, position = data[behind - 1], behind
             if marker == EOI[1] and scans:
                 return position
             if marker == 0x01:

@@ -1,0 +1,52 @@
+"""Finding the marker that ends entropy-coded data."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gulpio2.format import jpeg_markers
+from gulpio2.format.jpeg_markers import end_of_next_marker
+
+# As ITU-T T.81 has it, a byte at a time.
+PLAIN = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
+# No marker is between these: stuffed bytes, restarts, and FFs that fill.
+DATA = bytes.fromhex("12 ff00 ffd0 ffd7 ffff00 00 d9")
+
+
+def found_plainly(data, position):
+    match = PLAIN.search(data, position)
+    return match and match.end()
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"\0", b"\x01", b"\xff", b"\xd7", b"\xd8", b"\xd9", b"\xcf"])
+    ),
+    st.integers(0, 40),
+    st.integers(1, 9),
+    st.integers(1, 9),
+)
+def test_it_is_what_a_plain_search_finds(parts, position, near, window):
+    data = b"".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jpeg_markers, "_NEAR", near)
+        patch.setattr(jpeg_markers, "_WINDOW", window)
+        assert end_of_next_marker(data, position) == found_plainly(data, position)
+
+
+@pytest.mark.parametrize("length", [0, 253, 254, 255, 256, 257, 65_790, 65_791, 65_792])
+@pytest.mark.parametrize("marker", [b"\xff\xd9", b"\xff\xff\xda", b"\xff\x01", b""])
+def test_it_is_found_at_the_edges_of_what_is_searched_together(length, marker):
+    data = (DATA * (length // len(DATA) + 1))[:length].rstrip(b"\xff") + marker
+    found = end_of_next_marker(data + b"\0", 0)
+    assert found == (len(data) if marker else None)
+
+
+def test_it_is_found_behind_many_windows():
+    data = DATA * 30_000 + b"\xff\xd9" + DATA
+    assert end_of_next_marker(data, 5) == 30_000 * len(DATA) + 2
+    assert end_of_next_marker(data, 30_000 * len(DATA) + 1) is None
