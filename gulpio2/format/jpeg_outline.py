@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gulpio2.errors import AdapterContractError
 from gulpio2.format.jpeg_markers import (
@@ -14,7 +14,10 @@ from gulpio2.format.jpeg_markers import (
     end_of_next_marker,
 )
 from gulpio2.format.jpeg_remarks import Remarks
-from gulpio2.format.jpeg_tables import Tables
+from gulpio2.format.jpeg_tables import Tables, goes_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["JpegOutline", "outline_jpeg"]
 
@@ -64,6 +67,23 @@ class JpegOutline(NamedTuple):
         return self.common and self.precision == 8 and self.num_components in (1, 3)
 
 
+class _Head(NamedTuple):
+    """What comes before the only scan of an image."""
+
+    data: bytes
+    """All of it."""
+    outline: JpegOutline
+    """Of the image that it was of."""
+    ending: str
+    """See `Tables.ending`."""
+
+
+_LONGEST_HEAD = 1 << 13  # bytes; what a camera adds is of one image alone
+# The last one: most images of a dataset begin as the one before them, and walking
+# through that takes longer than all the rest of an outline.
+_RECENT: list[_Head] = []
+
+
 def outline_jpeg(data: bytes) -> JpegOutline:
     """Walk through the markers of a JPEG.
 
@@ -87,12 +107,33 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     The end is found by walking, not from the back of the file: a preview in the header
     has an end of its own, and so may have what follows the image.
     """
+    recent = _RECENT[:]
+    if recent and (known := _of_same_head(data, *recent)) is not None:
+        return known
+    return _walked(data)
+
+
+def _of_same_head(data: bytes, head: _Head) -> JpegOutline | None:
+    """Outline an image of a head that is known; None where it is of another kind."""
+    start = len(head.data)
+    if not data.startswith(head.data):
+        return None
+    end = end_of_next_marker(data, start)
+    if end is None or data[end - 1] != EOI[1]:
+        return None
+    zeros = _zeros_before(data, start, end - 2, lambda: head.ending)
+    return head.outline._replace(end=end, zeros=tuple(zeros))
+
+
+def _walked(data: bytes) -> JpegOutline:
     if data[:2] != SOI:
         raise ValueError("it does not begin as a JPEG does")
     header, kind, num_scans = b"", 0, 0
+    data_start = 0  # of the first scan
     remarks, tables, zeros = Remarks(data), Tables(data), []
     position, size = 2, len(data)
     while True:
+        searched_from = position
         # In a header the next marker is where the segment before it ends.
         if (
             position + 1 < size
@@ -107,8 +148,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
                 raise ValueError(
                     f"it is cut off: no end of the image in its {size} bytes"
                 )
-            if data[behind - 3] in _FILLING:
-                zeros += _zeros_before(data, position, behind - 2, tables)
+            zeros += _zeros_before(data, position, behind - 2, tables.ending)
             position = behind
             marker = data[position - 1]
         if marker == EOI[1]:
@@ -134,6 +174,7 @@ def outline_jpeg(data: bytes) -> JpegOutline:
                     f"it has more than {_MOST_SCANS} scans, which take very long"
                 )
             tables.scan(position, length)
+            data_start = data_start or position + length
             if kind in _SEQUENTIAL:
                 remarks.sequential_scan(position, length)
         elif marker >= _APP0:
@@ -146,31 +187,36 @@ def outline_jpeg(data: bytes) -> JpegOutline:
     precision, height, width, num_components = _FRAME.unpack(header)
     if not (height and width):  # no decoder here takes a height that comes later
         raise ValueError(f"it is {width}x{height} pixels large by its header")
-    common = kind in _COMMON
-    return JpegOutline(
+    outline = JpegOutline(
         height,
         width,
         num_components,
         precision,
-        common,
+        kind in _COMMON,
         position,
         remarks.all(num_components),
         tuple(zeros),
     )
+    is_one_part = searched_from == data_start <= _LONGEST_HEAD
+    if is_one_part and all(start >= data_start for start, _ in zeros):
+        _RECENT[:] = [_Head(data[:data_start], outline, tables.ending())]
+    return outline
 
 
 def _zeros_before(
-    data: bytes, start: int, end: int, tables: Tables
+    data: bytes, start: int, end: int, ending: Callable[[], str]
 ) -> list[tuple[int, int]]:
     """Give the run of zeros at the end of a part, before what fills it; or none.
 
     Nor where it is one that is known to be a part of the data: most are.
     """
+    if data[end - 1] not in _FILLING:
+        return []
     part = data[start:end].rstrip(b"\xff")
     values = part.rstrip(b"\0")
     # The first one after an FF says that this is a value.
     kept = len(values) + values.endswith(b"\xff")
     num_zeros = len(part) - kept
-    if not num_zeros or (num_zeros == 1 and tables.goes_on(start + kept)):
+    if not num_zeros or (num_zeros == 1 and goes_on(part[:kept], ending())):
         return []
     return [(start + kept, start + len(part))]

@@ -5,7 +5,7 @@ The codec cannot decode a scan without. Only what makes it give up is looked for
 
 from __future__ import annotations
 
-__all__ = ["Tables"]
+__all__ = ["Tables", "goes_on"]
 
 _DHT, _DQT = 0xC4, 0xDB
 _PROGRESSIVE = 0xC2
@@ -108,37 +108,19 @@ class Tables:
         if missing := needed - self._huffman.keys():
             raise ValueError(f"{place} has no Huffman table {min(missing) & 0xF}")
 
-    def goes_on(self, stop: int) -> bool:
-        """Tell whether the data of the scan cannot end before a byte that is a zero.
+    def ending(self) -> str:
+        """Give the bits that end a block of the latest scan's last component.
 
-        Parameters
-        ----------
-        stop : int
-            Where the byte is.
-
-        Returns
-        -------
-        bool
-            False where it is not known.
-
-        Notes
-        -----
-        In a sequential scan the last block ends with a code for that, unless its value
-        of the highest frequency is not zero, and bits that are all ones or, of some
-        programs, all zeros fill the last byte: T.81, F.1.2.2 and F.1.2.3.
+        Nothing where they are not known, or need not be there.
         """
         if self._last is None:
-            return False
+            return ""
         table, quantisation = self._last
-        code = self._code_of_end(table)
-        if not code or self._quantisation[quantisation] < _COARSE:
-            return False
-        # More than is needed, as each FF of the data has a 0 behind it.
-        data = self._data[max(stop - 2 * _MOST_BYTES, 0) : stop]
-        values = data.replace(b"\xff\0", b"\xff")[-_MOST_BYTES:]
-        bits = "".join(f"{value:08b}" for value in values)
-        ends = (code + fill * count for fill in "01" for count in range(8))
-        return not bits.endswith(tuple(ends))
+        return (
+            self._code_of_end(table)
+            if self._quantisation[quantisation] >= _COARSE
+            else ""
+        )
 
     def _code_of_end(self, table: int) -> str:
         """Give the bits of the code that ends a block; none where there is no table.
@@ -156,3 +138,33 @@ class Tables:
                 return f"{code + end - symbol:0{length}b}"
             code, symbol = 2 * (code + count), symbol + count
         return ""
+
+
+def goes_on(before: bytes, ending: str) -> bool:
+    """Tell whether the data of a scan cannot end before a byte that is a zero.
+
+    Parameters
+    ----------
+    before : bytes
+        What stands before that byte.
+    ending : str
+        See `Tables.ending`.
+
+    Returns
+    -------
+    bool
+        False where it is not known.
+
+    Notes
+    -----
+    In a sequential scan the last block ends with a code for that, unless its value of
+    the highest frequency is not zero, and bits that are all ones or, of some programs,
+    all zeros fill the last byte: T.81, F.1.2.2 and F.1.2.3.
+    """
+    if not ending:
+        return False
+    # More than is needed, as each FF of the data has a 0 behind it.
+    values = before[-2 * _MOST_BYTES :].replace(b"\xff\0", b"\xff")[-_MOST_BYTES:]
+    bits = "".join(f"{value:08b}" for value in values)
+    ends = (ending + fill * count for fill in "01" for count in range(8))
+    return not bits.endswith(tuple(ends))

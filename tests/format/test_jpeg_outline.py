@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from gulpio2.format import jpeg_outline
 from gulpio2.format.jpeg_outline import outline_jpeg
 
 RGB = np.random.default_rng(0).integers(0, 256, (30, 50, 3)).astype(np.uint8)
@@ -118,3 +119,46 @@ def test_real_images_end_where_their_files_do(shared_images):
         outline = outline_jpeg(data)
         assert outline.end == len(data), path.name
         assert outline.storable == (path.name != "cmyk.jpg")
+
+
+def outline_or_error(data):
+    try:
+        return outline_jpeg(data)
+    except ValueError as error:
+        return str(error)
+
+
+def outline_alone(data):
+    jpeg_outline._RECENT.clear()
+    return outline_or_error(data)
+
+
+HEADS = [kind.values[0] for kind in KINDS]
+HEADS.append(BASELINE[:2] + b"\0\0" + BASELINE[2:])  # zeros, but not of the data
+
+
+@pytest.mark.parametrize("head", HEADS)
+@given(st.data())
+def test_an_image_that_begins_as_the_one_before_it_is_outlined_as_any(head, data):
+    start = data.draw(st.integers(len(head) - 40, len(head)))
+    ends = [b"\xff\xd9", b"\0", b"\xff", b"\0\xff\xd9", b"\xff\xda\0\x08", b"\xd0"]
+    behind = data.draw(
+        st.lists(st.one_of(st.binary(max_size=3), st.sampled_from(ends)))
+    )
+    other = head[:start] + b"".join(behind)
+    alone = outline_alone(other)
+    assert outline_alone(head) == outline_or_error(head)
+    assert outline_or_error(other) == alone
+    assert outline_or_error(head) == outline_alone(head)
+
+
+def test_an_image_that_begins_as_the_one_before_it_is_not_walked_through(monkeypatch):
+    outline_alone(BASELINE)
+    monkeypatch.setattr(jpeg_outline, "_walked", None)
+    assert outline_jpeg(BASELINE + b"\0").end == len(BASELINE)
+
+
+def test_what_a_camera_adds_is_not_kept():
+    large = saved(COLOUR, comment=bytes(10_000))
+    outline_alone(large)
+    assert not jpeg_outline._RECENT
