@@ -454,3 +454,22 @@ def test_a_command_that_is_advised_can_be_given_to_a_shell(
     advised = shlex.split(line[line.rindex("gulp2 ") :])
     assert advised[2] == str(folder)
     gulp2(*advised[1:])
+
+
+def test_nothing_is_looked_for_to_be_freed_at_the_end_of_the_program(repository):
+    code = (
+        "import atexit, gc, sys\n"
+        "from gulpio2.cli.main import main\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 9_999))\n"
+        "sys.argv[1:] = ['--version']\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ended.stdout.endswith("\nTrue\n")
