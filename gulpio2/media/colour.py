@@ -279,7 +279,9 @@ def _to_eight_bits(plane: Plane, lowest: float, gain: float) -> npt.NDArray[np.u
     whole = max(math.floor(lowest), 0)
     above = plane
     if whole:
-        above = cv2.subtract(plane, float(whole))  # type: ignore[call-overload]  # a number is a scalar to OpenCV
+        # One number is four to OpenCV, and four rows of one pixel are no other array
+        # than that: it takes them pixel by pixel, and asks for a type then.
+        above = cv2.subtract(plane, (whole,) * 4, dtype=cv2.CV_16U)  # type: ignore[call-overload]  # numbers are a scalar to OpenCV
     scaled = cv2.convertScaleAbs(above, alpha=gain, beta=(whole - lowest) * gain)
     return np.asarray(scaled, np.uint8)
 

@@ -115,6 +115,20 @@ def test_every_value_of_a_deeper_plane_is_rounded_and_cut(full_range, depth):
     assert np.abs(coloured.u - np.clip(exact_c, 0, 255)).max() <= 0.51
 
 
+@pytest.mark.parametrize("subsampling", ["444", "422", "420"])
+@pytest.mark.parametrize("shape", [(4, 1), (7, 1), (8, 1), (1, 4), (3, 1), (1, 1)])
+def test_deeper_planes_of_one_column_are_converted(shape, subsampling):
+    height, width = shape
+    rows = -(-height // 2) if subsampling == "420" else height
+    columns = width if subsampling == "444" else -(-width // 2)
+    luma = np.linspace(64, 940, height * width).astype(np.uint16).reshape(shape)
+    chroma = np.linspace(300, 600, rows * columns).astype(np.uint16)
+    chroma = chroma.reshape(rows, columns)
+    frame = PlaneConversion(PlaneColour(depth=10))(luma, chroma, chroma)
+    assert np.abs(frame.y - (luma / 4 - 16) * 255 / 219).max() <= 0.51
+    assert np.abs(frame.u - ((chroma / 4 - 128) * 255 / 224 + 128)).max() <= 0.51
+
+
 def test_planes_of_a_jpeg_are_taken_as_they_are():
     planes = random_planes(0.299, 0.114, full_range=True, depth=8)
     frame = PlaneConversion(PlaneColour(full_range=True))(*planes)
