@@ -242,6 +242,9 @@ class PlaneReader:
         name = frame.format.name
         if name == layout.read_as:
             return frame
+        if name.startswith("bayer") and frame.height < 2:
+            # A colour needs both rows of its pattern; swscale ends the process.
+            raise ValueError(f"one row of the pixel format {name!r} has no colours")
         if _TURNED.fullmatch(name):
             frame = self._turner.reformat(frame, format=f"{name[:-2]}le", threads=1)
         # The same range on both sides: swscale is to move values, not to change them.

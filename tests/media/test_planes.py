@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import av
 import numpy as np
 import pytest
@@ -241,3 +244,32 @@ def test_views_keep_the_memory_of_their_frame():
     del frame
     filled("yuv420p", seed=1)
     assert np.array_equal(y, before)
+
+
+def test_one_row_of_a_bayer_pattern_is_refused():
+    program = """
+import av
+from gulpio2.errors import SourceReadError
+from gulpio2.media.convert import FrameConverter
+
+for name in ("bayer_bggr8", "bayer_rggb16le", "bayer_gbrg16be"):
+    for width in (1, 2, 17):
+        try:
+            FrameConverter().convert(av.VideoFrame(width, 1, name))
+        except SourceReadError as refused:
+            assert name in str(refused)
+        else:
+            raise SystemExit(f"{name} of one row is taken")
+"""
+    # In a process of its own: it would be ended otherwise.
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["bayer_bggr8", "bayer_rggb16le"])
+@pytest.mark.parametrize(("height", "width"), [(2, 1), (3, 1), (2, 2), (3, 3)])
+def test_two_rows_of_a_bayer_pattern_are_read(name, height, width):
+    frame = av.VideoFrame(width, height, name)
+    frame.planes[0].update(b"\x80" * frame.planes[0].buffer_size)
+    pixels = PlaneReader().rgb(frame, layout_of(frame.format))
+    assert pixels.shape == (height, width, 3)
+    assert np.all(pixels == 128)
