@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Levels", "Overshoot", "repeat_chroma"]
 
-# Of each plane, which rows are looked at first, how far outside of the range a value
-# has to be (levels of eight bits), and which part of them may be.
-_ROWS, _SLACK, _FEW = 16, 2, 1e-3
-# Of chroma, which rows the error is computed of, and how much of it, as a mean square
-# over all channels, is left: a tenth to a thirtieth of that of a JPEG of quality 90.
-_CHROMA_ROWS, _MOST_ERROR = 8, 0.2
+# Of each plane, which rows are looked at first, into how many parts they are to cut a
+# smaller picture, how far outside of the range a value has to be (levels of eight
+# bits), and which part of them may be.
+_ROWS, _PARTS, _SLACK, _FEW = 16, 16, 2, 1e-3
+# How much error, as a mean square over all channels, is left: a tenth to a thirtieth of
+# that of a JPEG of quality 90.
+_MOST_ERROR = 0.2
 
 
 class Levels(NamedTuple):
@@ -113,14 +114,18 @@ class Overshoot:
             uint8, or uint16 for a depth above 8; 4:4:4, 4:2:2 or 4:2:0.
         """
         luma, chroma = self._luma.is_left, self._chroma.is_left
-        is_left = luma(y[::_ROWS]) or chroma(u[::_ROWS]) or chroma(v[::_ROWS])
-        return is_left and self._error(y, u, v) > _MOST_ERROR
+        rows = min(_ROWS, len(y) // _PARTS) or 1
+        is_left = luma(y[::rows]) or chroma(u[::rows]) or chroma(v[::rows])
+        return is_left and self._error(y, u, v, rows // 2 or 1) > _MOST_ERROR
 
-    def _error(self, y: Plane, u: Plane, v: Plane) -> float:
-        """Give the mean square of what would be wrong, of levels of 255."""
+    def _error(self, y: Plane, u: Plane, v: Plane, rows: int) -> float:
+        """Give the mean square of what would be wrong, of levels of 255.
+
+        Of one of so many rows of chroma.
+        """
         down, right = (-(-a // b) for a, b in zip(y.shape, u.shape, strict=True))
-        luma = y[:: down * _CHROMA_ROWS, ::right]
-        some = cv2.merge([luma, u[::_CHROMA_ROWS], v[::_CHROMA_ROWS]])
+        luma = y[:: down * rows, ::right]
+        some = cv2.merge([luma, u[::rows], v[::rows]])
         some = some.astype(np.float32)
         shown = np.clip(cv2.transform(some, self._to_rgb), 0, 255)
         stored = np.clip(cv2.transform(some, self._at_once), 0, 255)

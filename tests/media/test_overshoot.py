@@ -95,6 +95,22 @@ def test_stored_frames_are_within_a_decibel_of_the_exact_conversion(
 
 @pytest.mark.parametrize("subsampling", SUBSAMPLINGS)
 @pytest.mark.parametrize("depth", [8, 10])
+@pytest.mark.parametrize("height", [48, 96, 128, 144, 160])
+def test_highlights_of_a_part_of_a_small_frame_are_noticed(height, depth, subsampling):
+    # Rows that are 16 apart miss its last ones.
+    first = height - height // 8 + 2
+    levels = np.full((height, 128), 0.5, np.float32)
+    levels[first:] = 1.4
+    rgb = levels[..., None] * np.array([1, 0.75, 0.5], np.float32)
+    planes = planes_of(rgb, MATRICES[0], subsampling, depth)
+    wanted = exact(planes, MATRICES[0], depth)[first:]
+    convert = PlaneConversion(PlaneColour(MATRICES[0], depth=depth))
+    stored = to_rgb(convert(*planes))[first:]
+    assert np.abs((stored - wanted).mean((0, 1))).max() < 2
+
+
+@pytest.mark.parametrize("subsampling", SUBSAMPLINGS)
+@pytest.mark.parametrize("depth", [8, 10])
 @pytest.mark.parametrize("matrix", MATRICES, ids=lambda matrix: matrix.name)
 def test_chroma_that_is_too_strong_is_cut_where_players_cut_it(
     matrix, depth, subsampling
