@@ -41,6 +41,7 @@ __all__ = [
     "Matrix",
     "PlaneColour",
     "PlaneConversion",
+    "is_matrix_known",
     "matrix_of",
     "to_rgb",
 ]
@@ -88,6 +89,8 @@ _MATRICES = {
 }
 # "Derived from the primaries": H.273, table 2, for the sets that occur.
 _MATRICES_OF_PRIMARIES = {1: _BT709, 9: _BT2020}
+# What says nothing about Y'CbCr: RGB, by mistake, unspecified, and reserved.
+_NOTHING_SAID = (0, 2, 3)
 
 
 def matrix_of(colorspace: int, primaries: int = 2) -> Matrix:
@@ -111,6 +114,24 @@ def matrix_of(colorspace: int, primaries: int = 2) -> Matrix:
     if colorspace in (12, 13):
         return _MATRICES_OF_PRIMARIES.get(primaries, _BT601)
     return _MATRICES.get(colorspace, _BT601)
+
+
+def is_matrix_known(colorspace: int, primaries: int = 2) -> bool:
+    """Tell whether a frame says that it has a matrix that `matrix_of` knows, or none.
+
+    Parameters
+    ----------
+    colorspace, primaries : int
+        As for `matrix_of`.
+
+    Examples
+    --------
+    >>> is_matrix_known(1), is_matrix_known(2), is_matrix_known(14)
+    (True, True, False)
+    """
+    if colorspace in (12, 13):
+        return primaries in _MATRICES_OF_PRIMARIES
+    return colorspace in _MATRICES or colorspace in _NOTHING_SAID
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,13 @@ import av
 import numpy as np
 
 from gulpio2.errors import IngestSettingError, SourceReadError
-from gulpio2.media.colour import Matrix, PlaneColour, PlaneConversion, matrix_of
+from gulpio2.media.colour import (
+    Matrix,
+    PlaneColour,
+    PlaneConversion,
+    is_matrix_known,
+    matrix_of,
+)
 from gulpio2.media.orientation import UPRIGHT, Orientation, read_orientation
 from gulpio2.media.planes import Layout, PlaneReader, layout_of, plane_views
 from gulpio2.media.resize import resize_pixels, resized_shape
@@ -68,13 +74,16 @@ class Picture:
             height=frame.height,
             width=frame.width,
             pix_fmt=frame.format.name,
-            # PyAV has primaries from 17 on; they matter for two rare matrices only.
-            matrix=matrix_of(
-                int(frame.colorspace), int(getattr(frame, "color_primaries", 2))
-            ),
+            matrix=matrix_of(*_declared_colour(frame)),
             full_range=full,
             layout=layout,
         )
+
+
+def _declared_colour(frame: Any) -> tuple[int, int]:
+    """Give the numbers of a frame's matrix and of its primaries."""
+    # PyAV has primaries from 17 on; they matter for two rare matrices only.
+    return int(frame.colorspace), int(getattr(frame, "color_primaries", 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +137,7 @@ class FrameConverter:
         self._key: tuple[Any, ...] | None = None
         self._way: _Way | None = None
         self._told_of_sizes = False
+        self._told_of_matrix = False
 
     @property
     def picture(self) -> Picture | None:
@@ -212,6 +222,8 @@ class FrameConverter:
                 frame.width,
                 frame.height,
             )
+        if picture.layout.kind == "yuv" and not self._told_of_matrix:
+            self._tell_of_matrix(*_declared_colour(frame))
         if last is None:
             orientation = read_orientation(frame, self._name)
             shown = orientation.shown(picture.height, picture.width)
@@ -231,6 +243,21 @@ class FrameConverter:
             and layout.repeats == (1, 1)
             and orientation == UPRIGHT
             and shape == (picture.height, picture.width),
+        )
+
+    def _tell_of_matrix(self, matrix: int, primaries: int) -> None:
+        """Say where colours are of a kind that is not known; FFmpeg says nothing."""
+        if is_matrix_known(matrix, primaries):
+            return
+        self._told_of_matrix = True
+        _log.warning(
+            "video %r declares colours of a kind that cannot be converted (matrix "
+            "coefficients %d, colour primaries %d, of ITU-T H.273); they are taken for "
+            "BT.601, as FFmpeg takes them, and are likely wrong. Convert it to BT.709 "
+            "first",
+            self._name,
+            matrix,
+            primaries,
         )
 
     def _converted(self, frame: Any, way: _Way) -> YuvFrame | npt.NDArray[np.uint8]:

@@ -142,6 +142,37 @@ def test_colour_that_changes_in_the_middle_is_followed(frame_of, psnr):
         assert psnr(images[0], image) > 45
 
 
+@pytest.mark.parametrize("matrix", [11, 12, 14, 15, 16, 17])
+def test_a_matrix_that_is_not_known_is_told_once(frame_of, caplog, matrix):
+    plain, declared = (frame_of("yuv420p", full_range=False) for _ in range(2))
+    declared.colorspace = matrix
+    converter: Any = FrameConverter(name="a.mkv")
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        first = converter.convert(declared)
+        converter.convert(plain)
+        converter.convert(declared)
+    (told,) = caplog.messages
+    assert "'a.mkv' declares colours" in told
+    assert f"matrix coefficients {matrix}, " in told
+    wanted = convert(plain)
+    for one, other in zip(
+        (first.y, first.u, first.v), (wanted.y, wanted.u, wanted.v), strict=True
+    ):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("matrix", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+def test_nothing_is_told_of_a_matrix_that_is_known_or_not_said(
+    frame_of, caplog, matrix
+):
+    for name in ("yuv420p", "gray", "rgb24"):
+        frame = frame_of(name)
+        frame.colorspace = matrix
+        with caplog.at_level(logging.WARNING, "gulpio2"):
+            convert(frame)
+    assert not caplog.messages
+
+
 def test_an_unknown_chroma_grid_is_named():
     class Format:
         name = "yuv3x3"
