@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +27,7 @@ __all__ = [
     "first_item",
     "is_filled_anew",
     "place_items",
-    "sized_path",
+    "sized_source",
     "source_of",
     "source_path",
     "unlisted",
@@ -34,7 +35,7 @@ __all__ = [
 
 # What `TableAdapter` puts behind the path of a source, and of an excerpt.
 _ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
-_EXCERPT = re.compile(r" \(row \d+ of .*, \S+ s to \S+ s\)\Z", re.DOTALL)
+_EXCERPT = re.compile(r" \(row \d+ of .*, (\S+) s to (\S+) s\)\Z", re.DOTALL)
 
 _logger = logging.getLogger(__name__)
 
@@ -345,7 +346,19 @@ def source_path(adapter: Adapter, position: int) -> str:
     return _ROW.sub("", source_of(adapter, position) or "")
 
 
-def sized_path(adapter: Adapter, position: int) -> str:
-    """Give `source_path` where the size of the file tells that of the item, else ""."""
+def sized_source(adapter: Adapter, position: int) -> tuple[str, float | None]:
+    """Give `source_path`, and of an excerpt its seconds.
+
+    The size of the file tells that of the item, but that of a recording says nothing of
+    its excerpts.
+    """
     source = source_of(adapter, position) or ""
-    return "" if _EXCERPT.search(source) else _ROW.sub("", source)
+    path, times = _ROW.sub("", source), _EXCERPT.search(source)
+    if times is None:
+        return path, None
+    try:
+        start, end = map(float, times.groups())
+    except ValueError:  # of an adapter that has other words there
+        return path, 0.0
+    seconds = end - start
+    return path, seconds if 0 < seconds < math.inf else 0.0

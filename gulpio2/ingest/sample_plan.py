@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.ingest.items import sized_path
+from gulpio2.ingest.items import sized_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,13 +112,17 @@ def plan_sample(
     Notes
     -----
     The size of a folder is estimated from some of its files. A folder that several
-    items share says nothing of the size of any, nor does a file of excerpts.
+    items share says nothing of the size of any. Nor does a file of excerpts: these are
+    compared by their seconds.
     """
     most = max(most_files, least, math.ceil(share * len(positions)))
     places = sample_positions(len(positions), most)
-    paths = [sized_path(adapter, positions[place]) for place in places]
-    times = Counter(paths)
-    found = [_look_at_source(path, is_shared=times[path] > 1) for path in paths]
+    sources = [sized_source(adapter, positions[place]) for place in places]
+    times = Counter(path for path, _ in sources)
+    found = [
+        _look_at_source(path, seconds, is_shared=times[path] > 1)
+        for path, seconds in sources
+    ]
     counts = Counter(ending for ending, size in found if size)
     common = [n for n in sorted(counts) if counts[n] >= _OWN_KIND * len(found)]
     # 0 where the size is not known, 1 for rare endings, then one for each other.
@@ -133,8 +137,13 @@ def plan_sample(
     )
 
 
-def _look_at_source(name: str, *, is_shared: bool) -> tuple[str, int]:
-    """Give the ending and the size of an item's files; zero where there are none."""
+def _look_at_source(
+    name: str, seconds: float | None, *, is_shared: bool
+) -> tuple[str, float]:
+    """Give the ending and the size of an item's files; zero where there are none.
+
+    Of an excerpt its `seconds` are its size.
+    """
     if not name:  # `Path("")` is the current folder
         return "", 0
     try:
@@ -144,9 +153,13 @@ def _look_at_source(name: str, *, is_shared: bool) -> tuple[str, int]:
             return "/", 0 if is_shared else _size_of_folder(path)
     except (OSError, ValueError):  # no path, or nothing there
         return "", 0
-    # An empty file is one whose size is known.
-    is_file = stat.S_ISREG(state.st_mode)
-    return path.suffix.lower(), max(1, state.st_size) if is_file else 0
+    if not stat.S_ISREG(state.st_mode):
+        size = 0.0
+    elif seconds is None:
+        size = max(1, state.st_size)  # an empty file is one whose size is known
+    else:
+        size = seconds
+    return path.suffix.lower(), size
 
 
 def _size_of_folder(folder: Path) -> int:

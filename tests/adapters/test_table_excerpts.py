@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
@@ -18,7 +19,7 @@ from gulpio2.errors import (
     SourceReadError,
 )
 from gulpio2.ingest.fitness import choose_sources
-from gulpio2.ingest.items import sized_path, source_path
+from gulpio2.ingest.items import sized_source, source_path
 from gulpio2.ingest.jobs import Task
 from gulpio2.ingest.survey import survey
 from gulpio2.testing.adapters import AdapterTests
@@ -215,12 +216,17 @@ def test_an_image_has_no_excerpts(tmp_path, make_jpeg):
         list(item["frames"])
 
 
-def test_the_size_of_a_recording_tells_nothing_of_its_excerpts(table, tmp_path):
+def test_excerpts_are_as_large_as_their_times_say_and_not_as_the_recording(
+    table, tmp_path
+):
     adapter = TableAdapter(table, id_column=None, **COLUMNS)
     path = str(tmp_path / "a.mp4")
-    assert (source_path(adapter, 0), sized_path(adapter, 0)) == (path, "")
+    assert source_path(adapter, 0) == path
+    name, seconds = sized_source(adapter, 0)
+    assert name == path
+    assert seconds == pytest.approx(0.4)
     whole = TableAdapter(table, id_column=None)
-    assert sized_path(whole, 0) == source_path(whole, 0) == path
+    assert sized_source(whole, 0) == (source_path(whole, 0), None) == (path, None)
     # Workers of a cluster must see it all the same.
     assert path in choose_sources(adapter, [Task(0, 0, 3)])
 
@@ -236,3 +242,23 @@ def test_a_dry_run_counts_the_frames_of_excerpts(tmp_path, table):
     some = survey(adapter, EncoderSettings())
     assert some.sampled < 60
     assert abs(some.frames / found.frames - 1) < 0.1
+
+
+def test_excerpts_of_very_uneven_lengths_are_told_apart_by_their_seconds(
+    tmp_path, make_video
+):
+    make_video(tmp_path / "a.mp4", 400, frame_rate=25)
+    frames = np.random.default_rng(0).lognormal(1, 1.5, 500).clip(1, 380).round()
+    rows = [f"a.mp4,{n % 20 / 25},{(n % 20 + k) / 25},x" for n, k in enumerate(frames)]
+    table = write_table(tmp_path, *rows)
+    found = survey(TableAdapter(table, id_column=None, **COLUMNS), EncoderSettings())
+    assert found.sampled < 150
+    assert found.frames == pytest.approx(frames.sum(), rel=0.02)
+    assert found.unmet == 0
+
+
+@pytest.mark.parametrize("times", ["5,2", "3,3"])
+def test_excerpts_that_end_before_they_begin_have_no_size(table, tmp_path, times):
+    write_table(tmp_path, f"a.mp4,{times},x")
+    adapter = TableAdapter(table, id_column=None, **COLUMNS)
+    assert sized_source(adapter, 0)[1] == 0
