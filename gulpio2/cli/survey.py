@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gulpio2.cli.terminal import count, escape, size
-from gulpio2.ingest.survey_result import ID_TAKEN, Survey
+from gulpio2.ingest.survey_result import ID_TAKEN, NOT_GIVEN, Survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +59,9 @@ def survey_lines(
             )
     for oddity in survey.oddities:
         fate = "will fail" if oddity.fails else "to be expected"
-        if oddity.kind == ID_TAKEN and on_duplicate == "skip":
+        if oddity.kind == NOT_GIVEN:
+            fate = "will be missing"
+        elif oddity.kind == ID_TAKEN and on_duplicate == "skip":
             fate = "will be skipped"
         yield (
             f"  {oddity.kind}: {oddity.sampled:,} of the sample, so about "

@@ -27,7 +27,7 @@ from gulpio2.ingest.facts import ask, is_utf8, item_ids
 from gulpio2.ingest.items import describe_failure, first_item
 from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
 from gulpio2.ingest.sample_plan import plan_sample
-from gulpio2.ingest.survey_result import ID_TAKEN, Oddity, Survey, Variant
+from gulpio2.ingest.survey_result import ID_TAKEN, NOT_GIVEN, Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.media.scaling import resize_chroma
 from gulpio2.types import Adapter, Progress, StoredFrame, YuvFrame, no_progress
@@ -61,7 +61,7 @@ _READ_SECONDS = 0.05
 _ENTRY_BYTES, _SOURCE_BYTES = 90, 80
 _EXAMPLES = 20  # that are named of each kind of oddity
 # Kinds of oddities that cost an item.
-_FAILS = frozenset({"unreadable", "no video stream", "no frames", ID_TAKEN})
+_FAILS = frozenset({"unreadable", "no video stream", "no frames", NOT_GIVEN, ID_TAKEN})
 # Other settings that are tried: the first two qualities that the run does not have, and
 # the sizes below that of the run.
 _QUALITIES = (75, 60, 90)
@@ -258,6 +258,7 @@ def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> L
     look = Look()
     with first_item(adapter, position) as item:
         if item is None:
+            look.note(NOT_GIVEN, f"position {position}: the adapter gives no item")
             return look
         try:
             if item.error is not None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue
 
-__all__ = ["ID_TAKEN", "Oddity", "Survey", "Variant"]
+__all__ = ["ID_TAKEN", "NOT_GIVEN", "Oddity", "Survey", "Variant"]
 
 ID_TAKEN = "id taken"  # the `Oddity.kind` of items that a run may be told to skip
+NOT_GIVEN = "not given"  # that of items which an adapter counts and does not give
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +19,10 @@ class Oddity:
     """Something that a user may want to know of some items before the run."""
 
     kind: str
-    """"unreadable", "no video stream", "no frames", "id taken", "variable frame rate",
-    "rotated", "mirrored", "odd length", "id that is no text in UTF-8", "stored as it
-    is, and not readable" or "stored as it lies in the file, where EXIF turns it"."""
+    """"unreadable", "no video stream", "no frames", "not given", "id taken", "variable
+    frame rate", "rotated", "mirrored", "odd length", "id that is no text in UTF-8",
+    "stored as it is, and not readable" or "stored as it lies in the file, where EXIF
+    turns it"."""
     sampled: int
     """How many items of the sample."""
     expected: int

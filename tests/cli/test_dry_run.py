@@ -509,3 +509,32 @@ def test_of_many_items_that_would_fail_some_are_named_and_the_rest_told_of(
     found = json.loads(gulp2(*words, "--json", status=1).stdout)
     (oddity,) = found["estimate"]["oddities"]
     assert len(oddity["examples"]) == 5
+
+
+def test_a_dry_run_tells_of_items_that_the_adapter_does_not_give(gulp2, tmp_path):
+    (tmp_path / "gaps.py").write_text(
+        """
+from gulpio2.testing import FrameAdapter
+
+
+class Gaps(FrameAdapter):
+    def __init__(self):
+        super().__init__(num_items=6)
+
+    def item_ids(self):
+        return None
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["meta"]["number"] % 3:
+                yield item
+"""
+    )
+    words = ["ingest", "gaps.py:Gaps", "out"]
+    text = gulp2(*words, "--dry-run").stdout
+    assert "not given: 2 of the sample, so about 2 items will be missing" in text
+    assert "\n    position 3: the adapter gives no item" in text
+    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    (odd,) = plan["estimate"]["oddities"]
+    assert (odd["kind"], odd["sampled"], odd["fails"]) == ("not given", 2, True)
+    assert "counts 6 items and gave 4" in gulp2(*words, status=1).stderr
