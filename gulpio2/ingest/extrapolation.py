@@ -125,14 +125,16 @@ class Seen:
         """Give the share of items that may be of a kind which the sample has not met.
 
         One sample in twenty misses a kind with so large a share. Only items without a
-        known file size count: the sizes tell the others apart.
+        known file size count: the sizes tell the others apart. If none of them can be
+        stored, their files are not there, and what is missing is not large.
         """
         unknown = self._plan.kinds == 0
-        met = int(unknown[list(self._by_rank)].sum())
+        met = [look for rank, look in self._by_rank.items() if unknown[rank]]
         are_all_asked = len(self._plan.places) == self._plan.num_items
-        if not met or (are_all_asked and met == unknown.sum()):
+        are_all_met = are_all_asked and len(met) == unknown.sum()
+        if are_all_met or not any(look.frames for look in met):
             return 0.0
-        return float(unknown.mean() * (1 - _MISSED ** (1 / met)))
+        return float(unknown.mean() * (1 - _MISSED ** (1 / len(met))))
 
     def total(self, what: str) -> Total:
         """Estimate the sum of an attribute of `Look` over all items."""

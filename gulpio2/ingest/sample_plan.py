@@ -220,12 +220,12 @@ def plan_of_sizes(
     relative = np.ones(len(bytes_))
     relative[known] = bytes_[known] / means[kind[known]]
     ranked = np.lexsort((relative, kind))
-    relative, kind = relative[ranked], kind[ranked]
+    relative, kind, bytes_ = relative[ranked], kind[ranked], bytes_[ranked]
     chances = _chances_of(relative)
     total = len(bytes_) if num_items is None else num_items
     part = max(share * total, least) / max(len(bytes_), 1)
     turns = _spread(len(bytes_), np.random.default_rng(seed)) / chances
-    chosen = _in_any_case(kind, relative, turns, np.minimum(part * chances, 1))
+    chosen = _in_any_case(kind, relative, bytes_, turns, np.minimum(part * chances, 1))
     turns[chosen], chances[chosen] = 0, np.inf
     first, most = (
         math.ceil(np.minimum(times * part * chances, 1).sum() - 1e-6)
@@ -255,18 +255,28 @@ def _chances_of(sizes: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _in_any_case(
     kinds: npt.NDArray[np.int64],
     sizes: npt.NDArray[np.float64],
+    bytes_: npt.NDArray[np.float64],
     turns: npt.NDArray[np.float64],
     chances: npt.NDArray[np.float64],
 ) -> list[int]:
-    """Choose an item of each size class that has many bytes in few items."""
+    """Choose an item of each size class that has many bytes in few items.
+
+    Of each kind one is chosen: what is rare may be long, or fail.
+    """
     octaves = np.floor(np.log2(sizes))
-    found = []
+    found = set()
+
+    def choose(those: npt.NDArray[np.int64]) -> None:
+        if chances[those].sum() < _MET_ANYWAY:
+            found.add(int(those[turns[those].argmin()]))
+
     for kind, octave in sorted({*zip(kinds.tolist(), octaves.tolist(), strict=True)}):
         those = np.flatnonzero((kinds == kind) & (octaves == octave))
-        is_worth_it = sizes[those].sum() >= _WORTH_IT * sizes.sum()
-        if is_worth_it and chances[those].sum() < _MET_ANYWAY:
-            found.append(int(those[turns[those].argmin()]))
-    return found
+        if any(each[those].sum() >= _WORTH_IT * each.sum() for each in (sizes, bytes_)):
+            choose(those)
+    for kind in sorted({*kinds.tolist()} - {*kinds[sorted(found)].tolist()}):
+        choose(np.flatnonzero(kinds == kind))
+    return sorted(found)
 
 
 def _spread(count: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:

@@ -366,3 +366,39 @@ def test_no_items_are_no_sample():
     assert (plan.first, plan.most, seen.looks) == (0, 0, [])
     assert seen.total("num_bytes").value == 0
     assert len(seen.stand_for()) == 0
+
+
+@pytest.mark.parametrize("rare", [0, 1])
+def test_of_each_kind_one_is_looked_at(rare):
+    """A few long .avi among .mp4 may hold most of the bytes; a file may be gone."""
+    for seed in range(20):
+        _, stored, files = lognormal(1000, seed=seed, sigma=0.3)
+        kinds = np.full(1000, 2)
+        kinds[500:503] = rare
+        files[500:503] = 0 if rare == 0 else 400 * files.mean()
+        stored[500:503] = 400 * stored.mean()
+        plan = plan_of_sizes(files, kinds=kinds, seed=seed)
+        assert {500, 501, 502} & {*plan.places[plan.order[: plan.first]].tolist()}
+        assert plan.first <= 26
+        total = estimate(plan, np.ones(1000), stored).total("num_bytes")
+        assert total.value == pytest.approx(stored.sum(), rel=0.1)
+
+
+def test_a_long_one_is_looked_at_also_where_its_kind_is_rare():
+    """Beside other files of its kind, which are short, and of most other files."""
+    for seed in range(20):
+        _, stored, files = lognormal(1000, seed=seed, sigma=0.3)
+        kinds = np.full(1000, 2)
+        kinds[:20] = 1
+        files[7], stored[7] = 300 * files.mean(), 300 * stored.mean()
+        plan = plan_of_sizes(files, kinds=kinds, seed=seed)
+        assert 7 in plan.places[plan.order[: plan.first]]
+
+
+@pytest.mark.parametrize(("frames", "is_told"), [(0, False), (3, True)])
+def test_what_is_not_there_is_not_told_as_what_may_be_far_larger(frames, is_told):
+    sizes, kinds = [1000] * 150 + [0] * 50, [2] * 150 + [0] * 50
+    seen = Seen(plan_of_sizes(sizes, kinds=kinds))
+    for rank in (10, 20, 30, 60, 100):  # the first fifty are those without a size
+        seen.add(rank, Look(frames=frames if rank < 50 else 5))
+    assert (seen.unmet() > 0) == is_told
