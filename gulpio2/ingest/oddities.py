@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.errors import SourceReadError
 from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN
 from gulpio2.format.wording import counted
 from gulpio2.media.deferred import DeferredFrames
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gulpio2.ingest.extrapolation import Look
     from gulpio2.ingest.items import PlacedItem
 
-__all__ = ["exif_orientation", "note_odd_lengths", "note_oddities"]
+__all__ = ["exif_orientation", "failure_kind", "note_odd_lengths", "note_oddities"]
 
 # Items that are so many times longer or shorter than the median are odd.
 _ODD_LENGTH = 5
@@ -144,6 +145,13 @@ def exif_orientation(jpeg: bytes) -> int:
             return turn if turn in _SHOWN else 1
         position = end
     return 1
+
+
+def failure_kind(error: Exception | SystemExit) -> str:
+    """Give the kind of oddity that an item is which raises this."""
+    if isinstance(error, SourceReadError) and "no video stream" in str(error):
+        return "no video stream"
+    return "unreadable"
 
 
 def note_odd_lengths(looks: Sequence[Look], stand_for: npt.NDArray[np.int64]) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.jpeg import decode_frame, encode_frame
 from gulpio2.codecs.pixels import to_storable
-from gulpio2.errors import AdapterContractError, CorruptFrameError, SourceReadError
+from gulpio2.errors import AdapterContractError, CorruptFrameError
 from gulpio2.format.metadata import plain_metadata
 from gulpio2.format.records import padded_length
 from gulpio2.frame_sources import stored_frames
@@ -25,7 +25,12 @@ from gulpio2.ingest.estimate import MAP_BYTES
 from gulpio2.ingest.extrapolation import Look, Seen, Varied, take_sample
 from gulpio2.ingest.facts import ask, is_utf8, item_ids
 from gulpio2.ingest.items import describe_failure, first_item
-from gulpio2.ingest.oddities import exif_orientation, note_odd_lengths, note_oddities
+from gulpio2.ingest.oddities import (
+    exif_orientation,
+    failure_kind,
+    note_odd_lengths,
+    note_oddities,
+)
 from gulpio2.ingest.sample_plan import plan_sample
 from gulpio2.ingest.survey_result import ID_TAKEN, NOT_GIVEN, Oddity, Survey, Variant
 from gulpio2.media.resize import resize_pixels, resized_shape
@@ -85,11 +90,12 @@ class _Samples:
     added: int = 0
     step: int = 1
 
-    def add(self, image: Any) -> int:
-        """Encode a frame, and give its bytes in a data file."""
+    def add(self, image: Any, as_given: Any = None) -> int:
+        """Encode a frame, or copy what was given if it fits; give the bytes stored."""
         resized = _resized(image, self.short_edge)
-        jpeg = encode_frame(resized, self.settings)
         self.is_other |= resized is not image
+        is_copied = resized is image and as_given is not None
+        jpeg = encode_frame(as_given if is_copied else resized, self.settings)
         if self.added % self.step == 0:
             self.kept.append(jpeg)
         self.added += 1
@@ -267,7 +273,7 @@ def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> L
         except (Exception, SystemExit) as cause:  # noqa: BLE001  # the item boundary
             failure = describe_failure(adapter, position, item.id_, cause)
             look = Look(odd=look.odd)
-            look.note(_kind_of(cause), str(failure))
+            look.note(failure_kind(cause), str(failure))
             return look
         if look.frames:
             look.id_ = str(item.id_)
@@ -342,22 +348,21 @@ def _look_at(
 def _vary(
     item: PlacedItem,
     number: int,
-    image: Any,
+    as_given: Any,
     as_asked: int,
     others: list[_Samples],
     look: Look,
 ) -> None:
     """Encode a frame with other settings too."""
-    if isinstance(image, bytes):  # a JPEG that is copied as it is, even damaged
-        try:
-            image = decode_frame(image)
-        except CorruptFrameError as error:
-            note = f"item {item.id_!r}, frame {number}: {error}"
-            look.note("stored as it is, and not readable", note)
-            return
+    try:  # a JPEG is copied as it is, even damaged
+        image = decode_frame(as_given) if isinstance(as_given, bytes) else as_given
+    except CorruptFrameError as error:
+        note = f"item {item.id_!r}, frame {number}: {error}"
+        look.note("stored as it is, and not readable", note)
+        return
     for number, sample in enumerate(others, start=1):
         try:
-            size = sample.add(image)
+            size = sample.add(image, as_given)
         except ValueError:  # too large a frame at that size
             continue
         look.others.setdefault(number, Varied()).add(size, as_asked)
@@ -392,9 +397,3 @@ def _resized(image: Any, short_edge: int | None) -> Any:
         resize_chroma(pixels.u, shape, target, chroma),
         resize_chroma(pixels.v, shape, target, chroma),
     )
-
-
-def _kind_of(error: Exception | SystemExit) -> str:
-    if isinstance(error, SourceReadError) and "no video stream" in str(error):
-        return "no video stream"
-    return "unreadable"
