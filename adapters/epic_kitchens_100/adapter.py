@@ -81,9 +81,16 @@ class _EpicKitchensAdapter(AbstractDatasetAdapter):
         return self.ids
 
     def item_source(self, position: int) -> str:
-        """Give the path of the segment's first frame."""
-        paths = self.frame_paths(self.segments[position])
-        return str(paths[0]) if paths else f"row {position + 1}, which has no frames"
+        """Give the path of the segment's first frame, its row and its frames.
+
+        A dry run tells by these how long each segment is.
+        """
+        segment = self.segments[position]
+        paths = self.frame_paths(segment)
+        if not paths:
+            return f"row {position + 1}, which has no frames"
+        span = f"frames {segment['start_frame']} to {segment['stop_frame']}"
+        return f"{paths[0]} (row {position + 1} of {self.segments.name}, {span})"
 
     def _list(self, row: int, name: str) -> Any:
         text = self.segments[row][name]

@@ -33,9 +33,12 @@ __all__ = [
     "unlisted",
 ]
 
-# What `TableAdapter` puts behind the path of a source, and of an excerpt.
+# What `TableAdapter` puts behind the path of a source, and of an excerpt. One of single
+# images has the numbers of its frames.
 _ROW = re.compile(r" \(row \d+ of .*\)\Z", re.DOTALL)
-_EXCERPT = re.compile(r" \(row \d+ of .*, (\S+) s to (\S+) s\)\Z", re.DOTALL)
+_EXCERPT = re.compile(
+    r" \(row \d+ of .*, (?:(\S+) s to (\S+) s|frames (\d+) to (\d+))\)\Z", re.DOTALL
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -347,7 +350,7 @@ def source_path(adapter: Adapter, position: int) -> str:
 
 
 def sized_source(adapter: Adapter, position: int) -> tuple[str, float | None]:
-    """Give `source_path`, and of an excerpt its seconds.
+    """Give `source_path`, and of an excerpt its seconds, or how many frames it has.
 
     The size of the file tells that of the item, but that of a recording says nothing of
     its excerpts.
@@ -357,8 +360,8 @@ def sized_source(adapter: Adapter, position: int) -> tuple[str, float | None]:
     if times is None:
         return path, None
     try:
-        start, end = map(float, times.groups())
+        start, end = map(float, filter(None, times.groups()))
     except ValueError:  # of an adapter that has other words there
         return path, 0.0
-    seconds = end - start
-    return path, seconds if 0 < seconds < math.inf else 0.0
+    length = end - start
+    return path, length if 0 < length < math.inf else 0.0

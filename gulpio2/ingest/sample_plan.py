@@ -113,15 +113,15 @@ def plan_sample(
     -----
     The size of a folder is estimated from some of its files. A folder that several
     items share says nothing of the size of any. Nor does a file of excerpts: these are
-    compared by their seconds.
+    compared by their lengths.
     """
     most = max(most_files, least, math.ceil(share * len(positions)))
     places = sample_positions(len(positions), most)
     sources = [sized_source(adapter, positions[place]) for place in places]
     times = Counter(path for path, _ in sources)
     found = [
-        _look_at_source(path, seconds, is_shared=times[path] > 1)
-        for path, seconds in sources
+        _look_at_source(path, length, is_shared=times[path] > 1)
+        for path, length in sources
     ]
     counts = Counter(ending for ending, size in found if size)
     common = [n for n in sorted(counts) if counts[n] >= _OWN_KIND * len(found)]
@@ -138,11 +138,11 @@ def plan_sample(
 
 
 def _look_at_source(
-    name: str, seconds: float | None, *, is_shared: bool
+    name: str, length: float | None, *, is_shared: bool
 ) -> tuple[str, float]:
     """Give the ending and the size of an item's files; zero where there are none.
 
-    Of an excerpt its `seconds` are its size.
+    Of an excerpt its `length` is its size.
     """
     if not name:  # `Path("")` is the current folder
         return "", 0
@@ -155,10 +155,10 @@ def _look_at_source(
         return "", 0
     if not stat.S_ISREG(state.st_mode):
         size = 0.0
-    elif seconds is None:
+    elif length is None:
         size = max(1, state.st_size)  # an empty file is one whose size is known
     else:
-        size = seconds
+        size = length
     return path.suffix.lower(), size
 
 
