@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.cli.terminal import count, escape, size
 from gulpio2.ingest.survey_result import ID_TAKEN, NOT_GIVEN, Survey
+from gulpio2.threads import usable_cores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ def survey_lines(
     survey : Survey
         Of the run.
     num_workers : int
-        Workers of the run; its time is divided by them.
+        Workers of the run; its time is divided by them, as far as there are cores.
     on_duplicate : {"raise", "skip", "report"}, optional
         What the run does about ids that are taken.
 
@@ -41,7 +42,7 @@ def survey_lines(
         error = f" (standard error {_share(survey.error)})" if survey.error else ""
         yield f"  frames           about {survey.frames:,}"
         yield f"  size             about {size(survey.num_bytes)}{error}"
-        seconds = survey.seconds / num_workers
+        seconds = survey.seconds / min(num_workers, usable_cores())
         yield f"  time             about {_duration(seconds)}, workers: {num_workers}"
         if survey.unmet:
             yield (

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from dataclasses import replace
 from functools import partial
 
 import av
@@ -459,6 +460,14 @@ def test_mirrored_videos_are_told_from_rotated_ones(tmp_path):
         ),
         "rotated": ("item 'clip4': by -180 degrees",),
     }
+
+
+def test_workers_beyond_the_cores_make_no_run_shorter(monkeypatch):
+    found = replace(survey_of(FrameAdapter(num_items=3, num_frames=2)), seconds=80.0)
+    monkeypatch.setattr("gulpio2.cli.survey.usable_cores", lambda: 4)
+    for workers, seconds in ((1, 80), (2, 40), (4, 20), (16, 20)):
+        told = f"about {seconds}.0 s, workers: {workers}"
+        assert told in "".join(survey_lines(found, workers))
 
 
 def test_jpegs_that_are_copied_have_the_same_size_at_any_quality():
