@@ -1,10 +1,13 @@
 """Deleting items: hidden at once, erased when their chunk is compacted."""
 
+import functools
 import os
 import shutil
 import signal
+import threading
 import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,9 +28,12 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
+from gulpio2.storage.index import opening
+from gulpio2.storage.index.composing import compose
 from gulpio2.storage.index.keeping import build_index, index_state
-from gulpio2.storage.local import open_store
-from gulpio2.storage.removals_file import read_removals
+from gulpio2.storage.local import LocalStore, open_store
+from gulpio2.storage.local_writer import LocalWriter
+from gulpio2.storage.removals_file import read_removals, write_removals
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from tests.faults.killed import is_killed
 from tests.faults.operations import content, in_child
@@ -542,6 +548,100 @@ def test_the_index_forgets_what_is_deleted(tmp_path):
     assert index_state(tmp_path).is_fresh
     delete_items(tmp_path, ["item0", "item2"])
     assert not (tmp_path / "index.arrow").exists()
+
+
+def write_secrets(folder: Path, *names: str) -> None:
+    """Append items whose metadata nobody is to find once they are deleted."""
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("ab"):
+        for name in names:
+            chunk.append(name, {"name": f"SECRET-{name}"}, make_frames(1))
+
+
+def assert_forgotten(folder: Path, name: str) -> None:
+    """Look for the metadata in every file."""
+    for path in folder.iterdir():
+        assert f"SECRET-{name}".encode() not in path.read_bytes(), path.name
+
+
+@pytest.mark.parametrize("had_index", [False, True])
+@pytest.mark.parametrize("moment", ["before it is begun", "begun", "written"])
+def test_an_index_that_a_reader_makes_does_not_bring_back_what_is_deleted(
+    tmp_path, monkeypatch, had_index, moment
+):
+    # By another process, while a reader writes the index of maps that it has read.
+    def delete() -> None:
+        patches.undo()
+        delete_items(tmp_path, ["gone"])
+        compact_directory(tmp_path)
+
+    write_secrets(tmp_path, "stays", "gone")
+    if had_index:
+        build_index(tmp_path)
+        write_secrets(tmp_path, "late")
+    with monkeypatch.context() as patches:
+        if moment == "begun":
+            patches.setattr(LocalStore, "create", then(LocalStore.create, delete))
+        elif moment == "written":
+            patches.setattr(LocalWriter, "sync", then(LocalWriter.sync, delete))
+        else:
+            patches.setattr(opening, "compose", then(compose, delete))
+        with GulpDirectory(tmp_path, indexed=True) as directory:
+            assert "gone" in directory  # as when it was opened
+            assert "gone" not in GulpDirectory(tmp_path)
+    assert_forgotten(tmp_path, "gone")
+    with GulpDirectory(tmp_path, indexed=True):
+        assert index_state(tmp_path).is_fresh
+
+
+@pytest.mark.parametrize("had_index", [False, True])
+def test_nor_does_one_that_is_begun_before_the_map_is_changed(
+    tmp_path, monkeypatch, had_index
+):
+    write_secrets(tmp_path, "stays", "gone")
+    if had_index:
+        build_index(tmp_path)
+        write_secrets(tmp_path, "late")
+    begun, deleted = threading.Event(), threading.Event()
+    sync = LocalWriter.sync
+
+    def wait(writer: LocalWriter) -> None:
+        sync(writer)
+        if writer.path.name.startswith("index.arrow") and not begun.is_set():
+            begun.set()
+            assert deleted.wait(10)
+
+    def note(*args: Any) -> None:
+        write_removals(*args)
+        if reader.ident is None:  # it is not begun yet
+            reader.start()
+            assert begun.wait(10)
+
+    reader = threading.Thread(
+        target=lambda: GulpDirectory(tmp_path, indexed=True).close()
+    )
+    monkeypatch.setattr(LocalWriter, "sync", wait)
+    monkeypatch.setattr(removal, "write_removals", note)
+    delete_items(tmp_path, ["gone"])
+    deleted.set()
+    reader.join(10)
+    assert "SECRET-gone" not in (tmp_path / "meta_0.gmeta").read_text()
+    index = tmp_path / "index.arrow"
+    assert not index.exists() or b"SECRET-gone" not in index.read_bytes()
+    compact_directory(tmp_path)
+    assert_forgotten(tmp_path, "gone")
+
+
+def then(function: Any, more: Any) -> Any:
+    """Do something more when a function has ended."""
+
+    @functools.wraps(function)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        more()
+        return result
+
+    return both
 
 
 def test_what_an_interrupted_deletion_left_visible_is_not_told_as_erased(tmp_path):

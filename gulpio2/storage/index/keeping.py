@@ -182,13 +182,15 @@ def build_index(
     store = LocalStore(path)
     require_known_version(store, to_write=True)
     folder = str(store.folder)
+    # Also what a reader writes just now, of maps as they were. Before the names are
+    # listed: one that has got its name by then is to be replaced.
+    _sweep(store)
     names = store.names()
     listing = list_chunks(names)
     listing.require_data(store.path)
     states = map_states(folder, listing.chunks)
     if is_small(states) and INDEX_NAME not in names and not even_if_small:
         return None
-    _sweep(store)
     old = load_to_replace(folder)
     content, parsed = compose_safely(
         folder,

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,11 +28,12 @@ from gulpio2.storage.local import LocalStore
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     import numpy.typing as npt
 
     from gulpio2.storage.index.columns import IndexContent
+    from gulpio2.storage.local_writer import LocalWriter
     from gulpio2.types import Progress, StrPath
 
 __all__ = [
@@ -250,8 +252,9 @@ def _write(folder: str, content: IndexContent) -> bool:
     """Write the file if the folder allows it."""
     if not len(content.columns) or not os.access(folder, os.W_OK):
         return False
+    store = _UnlessChanged(folder, content)
     try:
-        write_index(LocalStore(folder), content.columns, content.lookup, content.chunks)
+        write_index(store, content.columns, content.lookup, content.chunks)
     except (OSError, StorageError, ImportError) as cause:
         _logger.info("the index of %s stays in memory: %s", folder, cause)
         return False
@@ -259,3 +262,34 @@ def _write(folder: str, content: IndexContent) -> bool:
         _logger.warning("the index of %s stays in memory", folder, exc_info=True)
         return False
     return True
+
+
+class _UnlessChanged(LocalStore):
+    """Puts an index in place, unless its maps have changed by the time it is begun.
+
+    Who deletes items changes maps first, and then removes what is being written of an
+    index, as it makes its own. So an index that is begun before that is removed, and
+    one that is begun after it is not written: else the metadata of what was deleted
+    would come back with it.
+    """
+
+    def __init__(self, folder: str, content: IndexContent) -> None:
+        super().__init__(folder)
+        self._content = content
+
+    @contextmanager
+    def replacing(
+        self, name: str, *, made_of: Collection[str] = ()
+    ) -> Iterator[LocalWriter]:
+        """Put what the block writes in place, as `LocalStore.replacing` does.
+
+        Raises
+        ------
+        StorageError
+            A map has changed.
+        """
+        with super().replacing(name, made_of=made_of) as writer:
+            numbers = self._content.chunks[:, 0].tolist()
+            if not is_fresh(self._content, map_states(str(self.folder), numbers)):
+                raise StorageError(None, "a map has changed meanwhile")
+            yield writer
