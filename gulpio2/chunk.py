@@ -23,7 +23,7 @@ from gulpio2.record import record_of
 from gulpio2.rewritten import watched
 from gulpio2.serializers import json_serializer, reads_json, serializer_of, writes_json
 from gulpio2.staging import begin_writing, refuse_changed
-from gulpio2.storage.data_file import open_data_file
+from gulpio2.storage.data_file import open_data_file, refuse_taken
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.taking_in import GivenMap, remember, taken_in
 from gulpio2.storage.locks import WriterLock
@@ -124,8 +124,6 @@ class GulpChunk(ReadingVerbs):
         self._lock = threading.Lock()
         vars(self).pop("_writer", None)
 
-    # --- reading ---------------------------------------------------------------
-
     def __contains__(self, id_: object) -> bool:
         """Tell whether an item has this id; 7 and "7" are the same."""
         return str(id_) in self.meta_dict
@@ -209,8 +207,6 @@ class GulpChunk(ReadingVerbs):
                 return self.fp.read(length)
         return self._handles.read_at(str(self.data_file_path), offset, length)
 
-    # --- opening and writing -----------------------------------------------------
-
     @contextmanager
     def open(self, flag: str = "rb") -> Iterator[None]:
         """Open the chunk for the length of a ``with`` block.
@@ -239,7 +235,8 @@ class GulpChunk(ReadingVerbs):
             "wb", and another process writes to the folder while ``deleted.json`` is to
             forget the chunk.
         StorageError
-            A file cannot be opened, written or synced; or this object is open already.
+            A file cannot be opened, written or synced; this object is open already; or
+            "wb", and another has taken the number that `new_chunks` gave meanwhile.
         """
         if flag not in ("rb", "wb", "ab"):
             raise NotImplementedError(
@@ -291,6 +288,8 @@ class GulpChunk(ReadingVerbs):
             session.appender.origins = self._origins(before)
             self._session, self.fp = session, session.writer
             try:
+                if not extend and vars(self).get("_is_new"):
+                    refuse_taken(self.data_file_path)
                 yield
                 self.flush()
                 undo.pop_all()
@@ -346,6 +345,7 @@ class GulpChunk(ReadingVerbs):
     def flush(self) -> None:
         """Make what was appended and edited so far durable and visible to readers."""
         session, map_ = self._writing_session(), self._map_file
+        vars(self).pop("_is_new", None)
         if self._base_map != map_:  # another is assigned: whatever is there is replaced
             self._base, self._base_map = map_.read(), map_
         session.commit(map_, self._refuse_changes, partial(setattr, self, "_base"))

@@ -451,6 +451,9 @@ class GulpDirectory(ReadingVerbs):
     def new_chunks(self, total_new_chunks: int) -> Iterator[GulpChunk]:
         """Make chunk objects for the next free numbers. Writes and reserves nothing.
 
+        Where another has stored a chunk of that number by the time one is opened with
+        "wb", it is refused (`StorageExistsError`): ask again for another number.
+
         Parameters
         ----------
         total_new_chunks : int
@@ -478,7 +481,11 @@ class GulpDirectory(ReadingVerbs):
             prefix=_before_names(self.output_dir), jpeg_decoder=self.jpeg_decoder
         )
         for number in range(first, first + count):
-            yield _make_chunk(settings, number)
+            chunk = _make_chunk(settings, number)
+            # Until it is stored: "wb" replaces a chunk that there is, and this is to be
+            # a new one, also where another program was given the same number.
+            vars(chunk).update(_is_new=True)
+            yield chunk
 
     @property
     def manifest(self) -> Manifest:

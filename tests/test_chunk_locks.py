@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -18,7 +19,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
+from gulpio2.errors import (
+    ChunkMismatchError,
+    LockedError,
+    StorageError,
+    StorageExistsError,
+)
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
 from gulpio2.storage.local import is_there, open_store
@@ -527,6 +533,51 @@ def test_a_new_chunk_stays_locked_after_a_flush(tmp_path):
         assert_refused(tmp_path)
         chunk.append("b", {}, JPEGS[2:3])
     assert list(new_chunk(tmp_path).meta_dict) == ["a", "b"]
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_new_number_that_another_has_taken_is_refused(tmp_path, is_sent):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+    (first,), (second,) = (GulpDirectory(tmp_path).new_chunks(1) for _ in range(2))
+    with first.open("wb"):
+        first.append("first", {}, JPEGS[:2])
+    before = content(tmp_path)
+    second = pickle.loads(pickle.dumps(second)) if is_sent else second
+    with (
+        pytest.raises(StorageExistsError, match=r"data_1\.gulp is there, and was not"),
+        second.open("wb"),
+    ):
+        pytest.fail("opened")
+    assert content(tmp_path) == before
+    assert list(second.meta_dict) == []
+    assert open_files(tmp_path) == []
+    (third,) = GulpDirectory(tmp_path).new_chunks(1)
+    with third.open("wb"):
+        third.append("second", {}, JPEGS[2:3])
+    with second.open("ab"):  # takes in what is there, as of any chunk
+        second.append("third", {}, JPEGS[3:4])
+    assert list(GulpDirectory(tmp_path).chunk_lookup.items()) == [
+        ("a", 0),
+        ("first", 1),
+        ("third", 1),
+        ("second", 2),
+    ]
+    with new_chunk(tmp_path, 1).open("wb"):  # replaces what is there, as it is to
+        pass
+    assert problems(tmp_path) == []
+
+
+def test_a_new_number_is_written_to_as_often_as_its_program_likes(tmp_path):
+    (chunk,) = GulpDirectory(tmp_path).new_chunks(1)
+    with pytest.raises(KeyError), chunk.open("wb"):
+        raise KeyError
+    for id_ in ("a", "b"):
+        with chunk.open("wb"):
+            chunk.append(id_, {}, JPEGS[:2])
+            chunk.flush()
+            chunk.append(f"{id_}2", {}, JPEGS[:2])
+    assert list(GulpDirectory(tmp_path).chunk_lookup) == ["b", "b2"]
+    assert problems(tmp_path) == []
 
 
 # --- a chunk that is written anew ---------------------------------------------------

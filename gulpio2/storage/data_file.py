@@ -1,4 +1,4 @@
-"""A data file for who reads it without the handles of this package."""
+"""A data file by its path: for who reads it without handles, or begins it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
+from gulpio2.errors import StorageError
 from gulpio2.storage.refusals import not_opened
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["open_data_file"]
+__all__ = ["open_data_file", "refuse_taken"]
 
 
 def open_data_file(path: StrPath) -> BinaryIO:
@@ -32,3 +33,28 @@ def open_data_file(path: StrPath) -> BinaryIO:
         return open(path, "rb")  # noqa: PTH123  # see above
     except OSError as cause:
         raise not_opened(cause, name) from cause
+
+
+def refuse_taken(path: StrPath) -> None:
+    """Refuse to write over a chunk that has the number of a new one.
+
+    For who has the number locked: what is not there does not come meanwhile.
+
+    Parameters
+    ----------
+    path : str or path
+        The data file that was not there when the number was given.
+
+    Raises
+    ------
+    StorageExistsError
+        It is there.
+    """
+    if os.path.exists(path):  # noqa: PTH110  # any StrPath
+        raise StorageError(
+            errno.EEXIST,
+            f"{os.fspath(path)} is there, and was not when `new_chunks` gave its "
+            "number: another program, or another object of this one, has stored it "
+            "meanwhile. Ask `new_chunks` for another number; to replace what is there, "
+            "make a `GulpChunk` of its two files",
+        )
