@@ -258,9 +258,9 @@ def compact_directory(
         names = set(store.names())
         for number in sorted(removals.deleted):
             refuse_what_cannot_be_rewritten(store, number, names)
-            if not dry_run:
-                refuse_writers(store, number)
-            refuse_other_data(store, number, removals)
+            # What another just appends would be taken for bytes of nobody.
+            with without_writers(store, number):
+                refuse_other_data(store, number, removals)
         chunks = sorted(removals.deleted)
         together = -(-len(chunks) // _NOTES)
         not_noted = 0

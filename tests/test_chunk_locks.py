@@ -29,6 +29,7 @@ from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
 from gulpio2.storage.local import is_there, open_store
 from gulpio2.storage.local_writer import LocalWriter
+from gulpio2.storage.removable import refuse_other_data
 from gulpio2.storage.removals_file import read_removals, write_removals
 from tests.chunks import (
     JPEGS,
@@ -272,6 +273,40 @@ def test_nothing_is_deleted_or_erased_beside_an_append(tmp_path, hold):
     delete_items(tmp_path, ["b"])
     compact_directory(tmp_path)
     assert list(new_chunk(tmp_path).meta_dict) == ["a", "held"]
+    assert problems(tmp_path) == []
+
+
+def test_the_frames_of_an_append_are_not_told_as_lost_by_a_dry_run(tmp_path, hold):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "gone")))
+    delete_items(tmp_path, ["gone"])
+    holder = hold()
+    with pytest.raises(LockedError, match=r"data_0\.gulp is open .* and try again"):
+        compact_directory(tmp_path, dry_run=True)  # as the command does at first
+    end(holder)
+    assert [each.items for each in compact_directory(tmp_path, dry_run=True)] == [1]
+
+
+def test_nothing_is_appended_while_a_compaction_looks_for_bytes_of_nobody(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("a", "gone")))
+    delete_items(tmp_path, ["gone"])
+
+    def append_and_look(*args: Any) -> None:
+        chunk = new_chunk(tmp_path)
+        with chunk.open("ab"):
+            chunk.append("b", {}, JPEGS[2:3])
+            refuse_other_data(*args)
+
+    def look_beside_an_append(*args: Any) -> None:
+        with pytest.raises(LockedError):
+            append_and_look(*args)
+        refuse_other_data(*args)
+
+    monkeypatch.setattr("gulpio2.removal.refuse_other_data", look_beside_an_append)
+    assert [each.items for each in compact_directory(tmp_path)] == [1]
+    write(tmp_path, ("b", {}, JPEGS[2:3]), flag="ab")
+    assert list(new_chunk(tmp_path).meta_dict) == ["a", "b"]
     assert problems(tmp_path) == []
 
 
