@@ -93,6 +93,19 @@ class Program(DocumentedGroup):
             )
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an interrupt that Python has wrapped is one all the same.
+
+        Before 3.12 Python makes a ``RuntimeError`` of what is raised while a class is
+        being made, as some are by every import of numpy.
+        """
+        try:
+            return super().invoke(ctx)
+        except RuntimeError as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise KeyboardInterrupt from error
+            raise
+
     @environment_kept()
     def main(
         self,

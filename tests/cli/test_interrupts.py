@@ -51,6 +51,18 @@ def test_a_deletion_that_has_begun_nothing_says_no_more(gulp2, gulped, interrupt
     assert gulp2("delete", gulped, "item0", status=130).stderr == NO_MORE
 
 
+def test_an_interrupt_while_a_class_is_made_is_one(gulp2, gulped, monkeypatch):
+    class Interrupting:
+        def __set_name__(self, _owner, _name):
+            raise KeyboardInterrupt
+
+    def make_a_class(*_arguments, **_options):
+        type("Made", (), {"field": Interrupting()})
+
+    monkeypatch.setattr(removal, "write_removals", make_a_class)
+    assert gulp2("delete", gulped, "item0", status=130).stderr == NO_MORE
+
+
 def test_a_compaction_says_that_the_same_command_goes_on(gulp2, gulped, interrupting):
     gulp2("delete", gulped, "item0", "item3")
     interrupting(removal, "_compact", 4)  # both chunks are planned before
