@@ -181,6 +181,11 @@ def train(options: argparse.Namespace, rank: int, num_ranks: int) -> float:
         )
     optimizer = torch.optim.AdamW(network.parameters(), lr=options.rate)
     step, lines = 0, []
+    if checkpoint.exists() and not options.resume:
+        raise SystemExit(
+            f"[{rank}] {checkpoint} is there from an earlier run: --resume goes on "
+            "with it; or give another --output"
+        )
     if options.resume and not checkpoint.exists():
         print(f"[{rank}] no {checkpoint} to go on from: begins anew", flush=True)
     if options.resume and checkpoint.exists():
@@ -271,7 +276,7 @@ def parse() -> argparse.Namespace:
         help="of the checkpoint and the losses",
     )
     parser.add_argument("--videos-per-class", type=positive, default=40)
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--epochs", type=positive, default=10)
     parser.add_argument(
         "--steps", type=int, help="stop after so many, counted from the first"
     )

@@ -245,7 +245,8 @@ def _lines(
     else:
         shown = ", ".join(map(escape, plan["first_ids"]))
         more = ", ..." if plan["items"] > _FIRST else ""
-        yield f"  first ids        {shown}{more}"
+        if shown:
+            yield f"  first ids        {shown}{more}"
         yield f"  repeated ids     {plan['repeated_ids']:,}"
         yield f"  already stored   {plan['already_stored']:,}"
     if plan["failed_before"]:

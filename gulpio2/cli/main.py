@@ -86,10 +86,14 @@ class Program(DocumentedGroup):
         """Find the command, or name the closest ones."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
-            close = difflib.get_close_matches(name, COMMANDS) or COMMANDS
+            close = difflib.get_close_matches(name, COMMANDS)
+            advice = (
+                f"Did you mean {' or '.join(close)}?"
+                if close
+                else f"There is: {', '.join(COMMANDS)}."
+            )
             ctx.fail(
-                f"No command {escape(name)!r}. There is: {', '.join(close)}. "
-                "gulp2 --help says what they do."
+                f"No command {escape(name)!r}. {advice} gulp2 --help says what they do."
             )
         return super().resolve_command(ctx, args)
 

@@ -159,7 +159,7 @@ class RunJournal:
                 )
 
     def tell_of_other(self) -> None:
-        """Warn where an interrupted run is given up for one of something else."""
+        """Warn where an interrupted run is given up, for another or from its start."""
         lines, _ = load_lines(read_if_there(self.store, JOURNAL_NAME) or b"")
         if not _is_sound(lines):
             return
@@ -171,6 +171,13 @@ class RunJournal:
                 "ingested, and it cannot be resumed any more",
                 self.store.path(JOURNAL_NAME),
                 "; ".join(differences),
+            )
+        elif self.arguments.get("on_duplicate") != "skip":  # which goes on as well
+            _logger.warning(
+                "%s: this ingest was interrupted, and begins anew. What it had stored "
+                "without committing it is done again; resuming goes on with that "
+                "(resume=True, on the command line --resume)",
+                self.store.path(JOURNAL_NAME),
             )
 
     def refuse_other_plan(self, plan: str) -> None:

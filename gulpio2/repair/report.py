@@ -60,7 +60,8 @@ class Loss:
         if self.frames:
             shown = ", ".join(str(frame) for frame in self.frames[:10])
             more = len(self.frames) - 10
-            place += f", frames {shown}" + (f" and {more} more" if more > 0 else "")
+            what = "frame" if len(self.frames) == 1 else "frames"
+            place += f", {what} {shown}" + (f" and {more} more" if more > 0 else "")
         if self.start is not None:
             place += f", bytes {self.start} to {self.stop}"
         return f"{place}: {self.reason}"

@@ -32,7 +32,7 @@ def test_help_lists_the_commands(gulp2):
 
 def test_a_wrong_command_names_the_close_one_and_is_wrong_usage(gulp2):
     result = gulp2("chekc", status=2)
-    assert "No command 'chekc'. There is: check." in result.stderr
+    assert "No command 'chekc'. Did you mean check?" in result.stderr
     assert result.stdout == ""
 
 

@@ -167,6 +167,16 @@ def test_an_interrupted_run_is_not_given_up_for_another_without_a_word(
     assert not (interrupted / "ingest.journal").exists()
 
 
+def test_a_run_that_begins_anew_says_that_it_could_have_gone_on(tmp_path, caplog):
+    assert is_killed(30, ingest(tmp_path).run)
+    assert (tmp_path / "ingest.journal").exists()
+    assert not len(GulpDirectory(tmp_path))
+    ingest(tmp_path).run()
+    (record,) = caplog.records
+    assert "begins anew" in record.getMessage()
+    assert "--resume" in record.getMessage()
+
+
 @pytest.mark.parametrize(
     ("before", "now", "said"),
     [

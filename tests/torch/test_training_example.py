@@ -73,7 +73,7 @@ def losses(path: Path) -> list[str]:
     return path.read_text().splitlines()
 
 
-@pytest.mark.parametrize("option", ["--save-every", "--batch-size"])
+@pytest.mark.parametrize("option", ["--save-every", "--batch-size", "--epochs"])
 def test_a_count_that_is_none_is_refused_by_name(start, tmp_path, option):
     process = start("none", *SMALL, "cpu", option, 0)
     text, _ = process.communicate(timeout=120)
@@ -116,6 +116,11 @@ def test_a_run_that_came_to_its_end_is_saved(start, tmp_path):
     text = finish(start("ended", *options, "--resume"))
     assert "goes on at step 6, epoch 1" in text
     assert losses(log) == wanted  # and nothing was trained again
+    anew = start("ended", *options)
+    text, _ = anew.communicate(timeout=120)
+    assert anew.returncode == 1
+    assert "--resume goes on with it" in text
+    assert losses(log) == wanted
 
 
 def test_two_ranks_train_together(start, tmp_path):
