@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import difflib
+import gc
 import importlib
 import importlib.util
 import inspect
@@ -74,6 +76,9 @@ def find_adapter(name: str) -> type:
             f"No adapter {name!r}. {hint}Built in are {', '.join(BUILT_IN)}; a class "
             "of your own is given as module:Class or path/to/file.py:Class."
         )
+    # See `gulpio2.cli.main.main`: a file that the user's code has left open is written
+    # to its end when Python frees it, which it may find only where it looks for that.
+    atexit.unregister(gc.freeze)
     try:
         module = _import_file(place) if place.endswith(".py") else import_here(place)
     except click.ClickException:

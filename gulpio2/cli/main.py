@@ -250,7 +250,7 @@ def main() -> NoReturn:
     """Run ``gulp2`` with the arguments of this process."""
     raise_once_a_second()
     # Last of all: looking once more for what can be freed, of a process that ends,
-    # takes a tenth of the time of a short command.
+    # takes a tenth of the time of a short command. `find_adapter` takes it back.
     atexit.register(gc.freeze)
     try:
         gulp2.main(prog_name="gulp2")

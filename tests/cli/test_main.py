@@ -473,3 +473,36 @@ def test_nothing_is_looked_for_to_be_freed_at_the_end_of_the_program(repository)
         timeout=60,
     )
     assert ended.stdout.endswith("\nTrue\n")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_an_adapter_has_written_to_a_file_it_leaves_open_is_there(
+    tmp_path, repository, workers
+):
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "from gulpio2.adapters import AbstractDatasetAdapter\n"
+        "class Noted(AbstractDatasetAdapter):\n"
+        "    def __init__(self):\n"
+        "        self.notes = open('notes.txt', 'w')\n"
+        "        self.notes.write('two items')\n"
+        "    def __len__(self):\n"
+        "        return 2\n"
+        "    def __getstate__(self):\n"
+        "        return {}\n"
+        "    def iter_data(self, slice_element=None):\n"
+        "        for number in range(2)[slice_element or slice(None)]:\n"
+        "            frame = np.zeros((16, 16, 3), np.uint8)\n"
+        "            yield {'id': number, 'meta': {}, 'frames': [frame]}\n"
+    )
+    code = "from gulpio2.cli.main import main\nmain()\n"
+    command = f"ingest mine.py:Noted out --num-workers {workers}"
+    subprocess.run(
+        [sys.executable, "-c", code, *command.split()],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(repository)},
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    assert (tmp_path / "notes.txt").read_text() == "two items"
