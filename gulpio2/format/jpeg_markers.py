@@ -21,9 +21,9 @@ START_OF_SCAN = 0xDA
 # would be the beginning of a search to its end.
 _NEXT = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 # Bytes that are searched so. It stops at every FF 00, of which entropy-coded data has
-# one in a hundred bytes: numpy takes a tenth of its time there, and some microseconds
-# for each window.
-_NEAR, _WINDOW = 256, 1 << 16
+# one in a hundred bytes: numpy takes a tenth of its time there, but for each window as
+# long as this does for some thousands. The scans of a progressive image are small.
+_NEAR, _WINDOW = 1 << 12, 1 << 16
 _RESTART, _OF_RESTART = 0xD0, 0xF8
 
 

@@ -38,7 +38,7 @@ def test_it_is_what_a_plain_search_finds(parts, position, near, window):
         assert end_of_next_marker(data, position) == found_plainly(data, position)
 
 
-@pytest.mark.parametrize("length", [0, 253, 254, 255, 256, 257, 65_790, 65_791, 65_792])
+@pytest.mark.parametrize("length", [0, 4093, 4094, 4095, 4096, 69_630, 69_631, 69_632])
 @pytest.mark.parametrize("marker", [b"\xff\xd9", b"\xff\xff\xda", b"\xff\x01", b""])
 def test_it_is_found_at_the_edges_of_what_is_searched_together(length, marker):
     data = (DATA * (length // len(DATA) + 1))[:length].rstrip(b"\xff") + marker
@@ -50,3 +50,9 @@ def test_it_is_found_behind_many_windows():
     data = DATA * 30_000 + b"\xff\xd9" + DATA
     assert end_of_next_marker(data, 5) == 30_000 * len(DATA) + 2
     assert end_of_next_marker(data, 30_000 * len(DATA) + 1) is None
+
+
+def test_numpy_is_not_started_for_a_scan_of_a_progressive_image(monkeypatch):
+    monkeypatch.setattr(jpeg_markers, "np", None)
+    data = (DATA * 400)[:4000].rstrip(b"\xff") + b"\xff\xda"
+    assert end_of_next_marker(data + DATA * 9000, 0) == len(data)
