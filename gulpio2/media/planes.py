@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import cv2
 import numpy as np
-from av.video.reformatter import ColorRange, VideoReformatter
+from av.video.reformatter import ColorRange, Colorspace, VideoReformatter
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -247,13 +247,16 @@ class PlaneReader:
             raise ValueError(f"one row of the pixel format {name!r} has no colours")
         if _TURNED.fullmatch(name):
             frame = self._turner.reformat(frame, format=f"{name[:-2]}le", threads=1)
-        # The same range on both sides: swscale is to move values, not to change them.
+        # The same on both sides: swscale is to move values, not to change them. Not
+        # told a matrix, it refuses frames of one that it has not, as Y'CgCo.
         range_ = ColorRange.JPEG if full_range else ColorRange.MPEG
         return self._reformatter.reformat(
             frame,
             format=layout.read_as,
             src_color_range=range_,
             dst_color_range=range_,
+            src_colorspace=Colorspace.ITU601,
+            dst_colorspace=Colorspace.ITU601,
             interpolation=_SWS_BILINEAR | SWS_EXACT,
             threads=1,
         )

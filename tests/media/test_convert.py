@@ -161,6 +161,25 @@ def test_a_matrix_that_is_not_known_is_told_once(frame_of, caplog, matrix):
         assert np.array_equal(one, other)
 
 
+@pytest.mark.parametrize("matrix", [*range(18)])
+@pytest.mark.parametrize(
+    ("packed", "apart"),
+    [
+        ("nv12", "yuv420p"),
+        ("yuyv422", "yuv422p"),
+        ("yuv420p10be", "yuv420p10le"),
+        ("p010le", "yuv420p10le"),
+    ],
+)
+def test_a_frame_that_is_taken_apart_has_any_matrix(frame_of, packed, apart, matrix):
+    planes = frame_of(apart, full_range=False)
+    frame = planes.reformat(format=packed)
+    frame.colorspace = planes.colorspace = matrix
+    stored, wanted = convert(frame), convert(planes)
+    for plane in ("y", "u", "v"):
+        assert np.array_equal(getattr(stored, plane), getattr(wanted, plane))
+
+
 @pytest.mark.parametrize("matrix", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 def test_nothing_is_told_of_a_matrix_that_is_known_or_not_said(
     frame_of, caplog, matrix
