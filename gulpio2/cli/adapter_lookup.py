@@ -84,6 +84,8 @@ def find_adapter(name: str) -> type:
     except click.ClickException:
         raise
     except (Exception, SystemExit) as error:  # it may be a script that ends itself
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise  # an interrupt, by `gulpio2.cli.main.Program.invoke`
         raise click.ClickException(_told(place, error)) from error
     if not colon:
         raise click.UsageError(_no_name(module, place))

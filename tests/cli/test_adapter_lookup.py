@@ -134,3 +134,16 @@ def test_an_error_in_the_users_file_is_told_from_there_on(
     assert 'faulty_adapter.py", line' in error
     assert "click" not in error
     assert "importlib" not in error
+
+
+def test_an_interrupt_while_the_users_file_makes_a_class_is_one(gulp2, tmp_path):
+    (tmp_path / "interrupted_adapter.py").write_text(
+        "class Interrupting:\n"
+        "    def __set_name__(self, owner, name):\n"
+        "        raise KeyboardInterrupt\n"
+        "class Mine:\n"
+        "    field = Interrupting()\n"
+    )
+    place = tmp_path / "interrupted_adapter.py:Mine"
+    result = gulp2("ingest", place, "a", status=130)
+    assert result.stderr == "\ngulp2: interrupted\n"
