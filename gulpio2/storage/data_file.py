@@ -54,7 +54,7 @@ def refuse_taken(path: StrPath) -> None:
         raise StorageError(
             errno.EEXIST,
             f"{os.fspath(path)} is there, and was not when `new_chunks` gave its "
-            "number: another program, or another object of this one, has stored it "
-            "meanwhile. Ask `new_chunks` for another number; to replace what is there, "
-            "make a `GulpChunk` of its two files",
+            "number: it was stored meanwhile. If that was an earlier try of this "
+            "program, as in a pool of processes, make a `GulpChunk` of the two files, "
+            "which replaces it; else ask `new_chunks` for another number",
         )
