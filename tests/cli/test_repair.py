@@ -164,6 +164,6 @@ def test_swapped_data_files_are_noted_and_lost_bytes_are_a_loss(
     assert tuple(path.read_bytes() for path in mended) == before
     two.write_bytes(before[0][100:])
     done = gulp2("repair", gulped, tmp_path / "again", status=1)
-    assert "lost: data_0.gulp, item 'item0', frames 0: " in done.stdout
+    assert "lost: data_0.gulp, item 'item0', frame 0: " in done.stdout
     assert "salvaged: salvaged_1_" in done.stdout
     assert "5 frames of item 'item0'" in done.stdout
