@@ -448,7 +448,12 @@ def test_an_id_in_two_parts_is_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(DuplicateIdError, match="item0") as caught:
         merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
     assert str(tmp_path / "a") in str(caught.value)
+    assert ", the first of 3 that are there twice. Nothing was" in str(caught.value)
     assert not list((tmp_path / "c").glob("*.gulp"))
+    delete_items(tmp_path / "b", ["item0", "item1"])
+    compact_directory(tmp_path / "b")
+    with pytest.raises(DuplicateIdError, match=r"'item2' is in .*b\. Nothing .* it in"):
+        merge_directories([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
 
 
 def test_a_part_of_other_settings_is_told_once_with_what_differs(tmp_path, caplog):

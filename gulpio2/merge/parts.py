@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,8 +174,8 @@ def refuse_repeats(
         id_: Path(target) for id_, number in lookup.items() if number not in brought
     }
     for part in parts:
-        for ids in part.chunks.values():
-            refuse_taken(ids, part, owners, "Nothing was written. ")
+        ids = chain.from_iterable(part.chunks.values())
+        refuse_taken(ids, part, owners, "Nothing was written. ")
     return owners
 
 
@@ -182,13 +183,20 @@ def refuse_taken(
     ids: Iterable[str], part: Part, owners: dict[str, Path], so_far: str = ""
 ) -> None:
     """Note the directory that ids are in, or refuse where they are in another too."""
+    taken = []
     for id_ in ids:
         if id_ in owners:
-            raise DuplicateIdError(
-                f"the id {id_!r} is in {owners[id_]} and in {part.path}. {so_far}"
-                "Delete it in one of them (gulp2 delete), or leave a directory out"
-            )
-        owners[id_] = part.path
+            taken.append(id_)
+        else:
+            owners[id_] = part.path
+    if taken:
+        first, is_one = taken[0], len(taken) == 1
+        more = "" if is_one else f", the first of {len(taken):,} that are there twice"
+        raise DuplicateIdError(
+            f"the id {first!r} is in {owners[first]} and in {part.path}{more}. {so_far}"
+            f"Delete {'it' if is_one else 'them'} in one of them (gulp2 delete), or "
+            "leave a directory out"
+        )
 
 
 def refuse_deleted(
