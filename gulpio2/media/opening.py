@@ -52,13 +52,12 @@ def open_container(name: str, damage: Damage | None, options: dict[str, str]) ->
             container_options=_container_options(),
         )
     except (av.FFmpegError, ValueError) as cause:
-        reason = f"it {damage.message}" if damage else str(cause.args[-1])
-        if isinstance(cause, av.FFmpegError) and not damage:
-            reason = cause.strerror or str(cause)
-        raise SourceReadError(
-            f"Video {name!r} cannot be opened: {reason}. It is no video, or damaged: "
-            "leave it out."
-        ) from cause
+        if damage:
+            reason = f"it {damage.message}. {damage.advice}"
+        else:
+            said = getattr(cause, "strerror", None) or cause.args[-1]
+            reason = f"{said}. It is no video, or damaged: leave it out"
+        raise SourceReadError(f"Video {name!r} cannot be opened: {reason}.") from cause
 
 
 @functools.cache
