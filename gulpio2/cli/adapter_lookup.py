@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gulpio2.cli.interrupts import is_interrupt
 from gulpio2.cli.terminal import escape
 from gulpio2.errors import StorageError
 
@@ -84,8 +85,8 @@ def find_adapter(name: str) -> type:
     except click.ClickException:
         raise
     except (Exception, SystemExit) as error:  # it may be a script that ends itself
-        if isinstance(error.__cause__, KeyboardInterrupt):
-            raise  # an interrupt, by `gulpio2.cli.main.Program.invoke`
+        if is_interrupt(error):
+            raise
         raise click.ClickException(_told(place, error)) from error
     if not colon:
         raise click.UsageError(_no_name(module, place))

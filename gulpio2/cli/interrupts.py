@@ -17,11 +17,27 @@ if TYPE_CHECKING:
 
     from gulpio2.types import Progress
 
-__all__ = ["insist_on_interrupts", "raise_once_a_second", "saying_how_to_go_on"]
+__all__ = [
+    "insist_on_interrupts",
+    "is_interrupt",
+    "raise_once_a_second",
+    "saying_how_to_go_on",
+]
 
 # For so long after an interrupt others are the same one: pressed twice, or passed on to
 # the process by the program that started it, while the terminal tells both.
 _SAME_SECONDS = 1.0
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Tell whether an error is an interrupt that Python has wrapped.
+
+    Before 3.12 it makes a ``RuntimeError`` of what is raised while a class is being
+    made, as some are by every import of numpy.
+    """
+    return isinstance(error, RuntimeError) and isinstance(
+        error.__cause__, KeyboardInterrupt
+    )
 
 
 class _Interrupts:

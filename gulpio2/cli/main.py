@@ -24,7 +24,7 @@ from gulpio2.cli.full_streams import (
     noticing_closed_output,
     settle_remarks,
 )
-from gulpio2.cli.interrupts import raise_once_a_second
+from gulpio2.cli.interrupts import is_interrupt, raise_once_a_second
 from gulpio2.cli.options import verbosity_options
 from gulpio2.cli.terminal import (
     environment_kept,
@@ -98,15 +98,11 @@ class Program(DocumentedGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; an interrupt that Python has wrapped is one all the same.
-
-        Before 3.12 Python makes a ``RuntimeError`` of what is raised while a class is
-        being made, as some are by every import of numpy.
-        """
+        """Run the command; an interrupt that Python has wrapped is one all the same."""
         try:
             return super().invoke(ctx)
         except RuntimeError as error:
-            if isinstance(error.__cause__, KeyboardInterrupt):
+            if is_interrupt(error):
                 raise KeyboardInterrupt from error
             raise
 
