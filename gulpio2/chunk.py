@@ -70,6 +70,8 @@ class GulpChunk(ReadingVerbs):
         ``open("ab")`` writes it as it is at the end, to the ``meta_file_path`` of then.
     fp : file or None
         The open file inside of `open`.
+    is_new : bool
+        Whether "wb" refuses to replace what is there; see `GulpDirectory.new_chunks`.
 
     Examples
     --------
@@ -106,6 +108,7 @@ class GulpChunk(ReadingVerbs):
         self.threads = optional_number("threads", threads, 1)
         self.verify = require_verify(verify)
         self.fp: BinaryIO | StoreWriter | None = None
+        self.is_new = False
         # The map that meta_dict is made of, and its bytes; None if they are not known.
         self._base_map = self._map_file
         self._base: bytes | None = None
@@ -239,9 +242,7 @@ class GulpChunk(ReadingVerbs):
             "wb", and another has taken the number that `new_chunks` gave meanwhile.
         """
         if flag not in ("rb", "wb", "ab"):
-            raise NotImplementedError(
-                f"a chunk cannot be opened with {flag!r}; use 'rb', 'wb' or 'ab'"
-            )
+            raise NotImplementedError(f"flag is {flag!r}, expected 'rb', 'wb' or 'ab'")
         reading, writing = self._opened_for_reading, self._opened_for_writing
         with reading() if flag == "rb" else writing(extend=flag == "ab"):
             yield
@@ -288,7 +289,7 @@ class GulpChunk(ReadingVerbs):
             session.appender.origins = self._origins(before)
             self._session, self.fp = session, session.writer
             try:
-                if not extend and vars(self).get("_is_new"):
+                if self.is_new and not extend:
                     refuse_taken(self.data_file_path)
                 yield
                 self.flush()
@@ -332,8 +333,7 @@ class GulpChunk(ReadingVerbs):
             Kept by reference until the chunk is closed. A second call with the same
             id adds to a list of which readers see the first.
         frames : iterable
-            Arrays, PIL images, planes, bytes of JPEGs, or a
-            `gulpio2.types.FrameSource`; taken one at a time.
+            Arrays, PIL images, planes, JPEGs, or a `FrameSource` of `gulpio2.types`.
 
         Raises
         ------
@@ -345,11 +345,11 @@ class GulpChunk(ReadingVerbs):
     def flush(self) -> None:
         """Make what was appended and edited so far durable and visible to readers."""
         session, map_ = self._writing_session(), self._map_file
-        vars(self).pop("_is_new", None)
         if self._base_map != map_:  # another is assigned: whatever is there is replaced
             self._base, self._base_map = map_.read(), map_
         session.commit(map_, self._refuse_changes, partial(setattr, self, "_base"))
         session.appender.origins = None  # the disk has another map now
+        self.is_new = False
 
     def _refuse_changes(self, content: bytes) -> None:
         writer = self._writing_session().writer

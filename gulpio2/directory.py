@@ -482,9 +482,7 @@ class GulpDirectory(ReadingVerbs):
         )
         for number in range(first, first + count):
             chunk = _make_chunk(settings, number)
-            # Until it is stored: "wb" replaces a chunk that there is, and this is to be
-            # a new one, also where another program was given the same number.
-            vars(chunk).update(_is_new=True)
+            chunk.is_new = True  # another program may be given the same number
             yield chunk
 
     @property

@@ -20,6 +20,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import (
+    AdapterContractError,
     ChunkMismatchError,
     LockedError,
     StorageError,
@@ -613,6 +614,17 @@ def test_a_new_number_is_written_to_as_often_as_its_program_likes(tmp_path):
             chunk.append(f"{id_}2", {}, JPEGS[:2])
     assert list(GulpDirectory(tmp_path).chunk_lookup) == ["b", "b2"]
     assert problems(tmp_path) == []
+
+
+def test_a_number_whose_chunk_was_not_stored_is_still_a_new_one(tmp_path):
+    chunk, other = (next(GulpDirectory(tmp_path).new_chunks(1)) for _ in range(2))
+    with pytest.raises(AdapterContractError), chunk.open("wb"):
+        chunk.meta_dict["a"] = {1, 2}  # which the end of the block cannot store
+    with other.open("wb"):
+        other.append("b", {}, JPEGS[:2])
+    with pytest.raises(StorageExistsError), chunk.open("wb"):
+        pytest.fail("opened")
+    assert list(GulpDirectory(tmp_path).chunk_lookup) == ["b"]
 
 
 # --- a chunk that is written anew ---------------------------------------------------
