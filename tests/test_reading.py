@@ -649,7 +649,7 @@ def test_jpegs_of_an_item_compacted_meanwhile_are_refused_without_checksums(
 
 # ------------------------------------------------------------------ memory
 FAULTS = """\
-import resource, statistics, sys
+import ctypes, resource, statistics, sys
 from gulpio2 import GulpDirectory
 
 directory = GulpDirectory(sys.argv[1], threads=int(sys.argv[2]))
@@ -664,7 +664,10 @@ def faults():
     return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 15
 
 # Once in a while the heap of a thread grows for good.
-print(statistics.median(faults() for _ in range(9)))
+found = [faults() for _ in range(9)]
+print(statistics.median(found))
+print(found, file=sys.stderr, flush=True)
+ctypes.CDLL(None).malloc_stats()
 """
 READS = {
     "a list of frames": (16, 'frames, _ = directory["clip", :]'),
@@ -692,5 +695,6 @@ def test_what_is_let_go_of_together_is_not_new_memory_the_next_time(
         check=True,
     )
     num_pages = num_frames * frames[0].nbytes / resource.getpagesize()
-    # Else it would be all of them. Some come where other programs have the processors.
-    assert float(done.stdout) < 0.05 * num_pages
+    # Else it would be half of them. Some come where other programs have the processors;
+    # and once all of them came, for no known reason: what it prints may tell.
+    assert float(done.stdout) < 0.05 * num_pages, done.stderr
