@@ -240,6 +240,17 @@ def test_what_is_no_video_is_named(tmp_path, name, data, message):
         assert repr(str(path)) in str(error.value)
 
 
+def test_a_cut_video_that_cannot_be_opened_is_told_what_is_missing_alone(
+    tmp_path, write_video, pictures
+):
+    path = write_video(tmp_path / "a.mp4", pictures(6, 48, 64))
+    path.write_bytes(path.read_bytes()[:-1000])  # without its index, which is the end
+    with pytest.raises(SourceReadError) as error:
+        read(path)
+    said = str(error.value).partition("cannot be opened: ")[2]
+    assert re.fullmatch(r"it is cut off: .* Get a whole copy of it, or .*\.", said)
+
+
 def test_an_animated_webp_is_called_that_and_a_single_picture_is_read(
     tmp_path, pictures
 ):
