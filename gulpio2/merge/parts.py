@@ -194,8 +194,8 @@ def refuse_taken(
         more = "" if is_one else f", the first of {len(taken):,} that are there twice"
         raise DuplicateIdError(
             f"the id {first!r} is in {owners[first]} and in {part.path}{more}. {so_far}"
-            f"Delete {'it' if is_one else 'them'} in one of them (gulp2 delete), or "
-            "leave a directory out"
+            f"Delete {'it' if is_one else 'them'} in one of them (gulp2 delete and "
+            "gulp2 compact), or leave a directory out"
         )
 
 
