@@ -89,6 +89,8 @@ class GulpChunk(ReadingVerbs):
     were forked or to which the chunk was pickled; ``open("rb")`` is not needed for it.
     """
 
+    is_new = False
+
     def __init__(
         self,
         data_file_path: StrPath,
@@ -108,7 +110,6 @@ class GulpChunk(ReadingVerbs):
         self.threads = optional_number("threads", threads, 1)
         self.verify = require_verify(verify)
         self.fp: BinaryIO | StoreWriter | None = None
-        self.is_new = False
         # The map that meta_dict is made of, and its bytes; None if they are not known.
         self._base_map = self._map_file
         self._base: bytes | None = None
@@ -276,17 +277,16 @@ class GulpChunk(ReadingVerbs):
             undo.callback(vars(self).update, state)
             lock.take(self.data_file_path, replacing=not extend)
             if extend:  # what is read then stays as it is
-                before = self._take_in(undo)
+                prior = self._take_in(undo)
                 stored = self._base_map.parse(self._base) if self._base else None
-                stored = before if stored is None else stored  # not where it is empty
+                stored = prior if stored is None else stored  # not where it is empty
             else:
-                self.meta_dict, self._base = OrderedDict(), b""
-                before, stored = {}, None
+                self.meta_dict, self._base, prior, stored = OrderedDict(), b"", {}, None
             session = begin_writing(
                 self.data_file_path, self.meta_file_path, self.meta_dict, stored, lock
             )
             ends.callback(session.close)
-            session.appender.origins = self._origins(before)
+            session.appender.origins = self._origins(prior)
             self._session, self.fp = session, session.writer
             try:
                 if self.is_new and not extend:
@@ -348,8 +348,8 @@ class GulpChunk(ReadingVerbs):
         if self._base_map != map_:  # another is assigned: whatever is there is replaced
             self._base, self._base_map = map_.read(), map_
         session.commit(map_, self._refuse_changes, partial(setattr, self, "_base"))
+        vars(self).pop("is_new", None)
         session.appender.origins = None  # the disk has another map now
-        self.is_new = False
 
     def _refuse_changes(self, content: bytes) -> None:
         writer = self._writing_session().writer

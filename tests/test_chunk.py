@@ -282,7 +282,7 @@ def test_an_open_block_has_the_file_and_closes_it(chunk, tmp_path):
 @pytest.mark.parametrize("flag", ["r", "w", "r+b", "", None, "wb+"])
 def test_other_flags_are_not_implemented(chunk, flag):
     with (
-        pytest.raises(NotImplementedError, match="use 'rb', 'wb' or 'ab'"),
+        pytest.raises(NotImplementedError, match="expected 'rb', 'wb' or 'ab'"),
         chunk.open(flag),
     ):
         pytest.fail("opened")

@@ -237,6 +237,7 @@ MEMBERS = {
     "gulpio2:GulpChunk": [
         "append",
         "flush",
+        "is_new",
         "item",
         "iter_all",
         "open",
