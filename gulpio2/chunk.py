@@ -240,7 +240,7 @@ class GulpChunk(ReadingVerbs):
             forget the chunk.
         StorageError
             A file cannot be opened, written or synced; this object is open already; or
-            "wb", and another has taken the number that `new_chunks` gave meanwhile.
+            "wb", and another has taken the number of a new chunk meanwhile.
         """
         if flag not in ("rb", "wb", "ab"):
             raise NotImplementedError(f"flag is {flag!r}, expected 'rb', 'wb' or 'ab'")
@@ -297,7 +297,7 @@ class GulpChunk(ReadingVerbs):
             except BaseException:
                 session.abort(self._base_map.end_if_changed(self._base))
                 if session.is_unmapped:  # the old frames are gone, and so is their map
-                    state.update(meta_dict=OrderedDict(), _base=b"")
+                    state.update(meta_dict=OrderedDict(), _base=b"", is_new=False)
                 raise
 
     def _end_writing(self, writer: WriterLock) -> None:

@@ -452,7 +452,8 @@ class GulpDirectory(ReadingVerbs):
         """Make chunk objects for the next free numbers. Writes and reserves nothing.
 
         Where another has stored a chunk of that number by the time one is opened with
-        "wb", it is refused (`StorageExistsError`): ask again for another number.
+        "wb", or an ingest or a merge has when it is to be stored, it is refused
+        (`StorageExistsError`): ask again for another number.
 
         Parameters
         ----------

@@ -14,6 +14,7 @@ from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there
+from gulpio2.storage.data_file import refuse_taken
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
 from gulpio2.storage.permissions import settle_permissions, withhold
@@ -167,8 +168,9 @@ class ChunkSession:
         self.store = store
         self.data_name = data_name
         self.token = new_token()
-        # None once the data file has its final name.
-        self.partial: str | None = None
+        self.partial: str | None = None  # once the data file has its final name
+        self.is_new = False
+        """Whether nothing had the name of the data file when it was begun."""
         self.is_unmapped = False
         """Whether the data file has got its name, and its map could not."""
         if resume is not None:
@@ -225,6 +227,8 @@ class ChunkSession:
         try:
             with map_file.putting(content):
                 if self.partial is not None:
+                    if self.is_new:
+                        refuse_taken(self.store.path(self.data_name), since_opened=True)
                     with forgetting_deleted(self.store, self.data_name):
                         map_file.drop()
                     self.store.rename(self.partial, self.data_name)
@@ -392,4 +396,5 @@ def begin_writing(
             session.close()
             session.abort()
             raise
+        session.is_new = not is_there(path)
     return session

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import (
     AdapterContractError,
     ChunkMismatchError,
@@ -26,12 +26,14 @@ from gulpio2.errors import (
     StorageError,
     StorageExistsError,
 )
+from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
 from gulpio2.storage.local import is_there, open_store
 from gulpio2.storage.local_writer import LocalWriter
 from gulpio2.storage.removable import refuse_other_data
 from gulpio2.storage.removals_file import read_removals, write_removals
+from gulpio2.testing import FrameAdapter, make_gulp_directory
 from tests.chunks import (
     JPEGS,
     StopError,
@@ -625,6 +627,50 @@ def test_a_number_whose_chunk_was_not_stored_is_still_a_new_one(tmp_path):
     with pytest.raises(StorageExistsError), chunk.open("wb"):
         pytest.fail("opened")
     assert list(GulpDirectory(tmp_path).chunk_lookup) == ["b"]
+
+
+@pytest.mark.parametrize("how", ["ingest", "merge"])
+@pytest.mark.parametrize("is_given", [True, False], ids=["new_chunks", "GulpChunk"])
+def test_what_an_ingest_or_a_merge_stores_meanwhile_is_not_written_over(
+    tmp_path, how, is_given
+):
+    folder, part = tmp_path / "all", tmp_path / "part"
+    make_gulp_directory(part, num_items=2)
+    merge_directories([part], folder)
+    delete_items(folder, list(GulpDirectory(folder).chunk_lookup))
+    compact_directory(folder)
+    if is_given:
+        (chunk,) = GulpDirectory(folder).new_chunks(1)
+    else:
+        chunk = new_chunk(folder, 1)
+    stored = {}
+
+    def write_beside():
+        with chunk.open("wb"):
+            chunk.append("own", {}, JPEGS[:2])
+            if how == "ingest":
+                GulpIngestor(FrameAdapter(num_items=2), folder, 2, 1).run()
+            else:
+                merge_directories([part], folder)
+            files = content(folder).items()
+            stored.update({k: v for k, v in files if not k.endswith(".partial")})
+
+    with pytest.raises(StorageExistsError, match=r"data_1\.gulp is there, .* was open"):
+        write_beside()
+    if is_given:  # what was refused has not made the number its own
+        with (
+            pytest.raises(StorageExistsError, match="`new_chunks` gave"),
+            chunk.open("wb"),
+        ):
+            pytest.fail("opened")
+    assert content(folder) == stored
+    assert list(GulpDirectory(folder).chunk_lookup.values()) == [1, 1]
+    assert (list(chunk.meta_dict), open_files(folder)) == ([], [])
+    (again,) = GulpDirectory(folder).new_chunks(1)
+    with again.open("wb"):
+        again.append("own", {}, JPEGS[:2])
+    assert GulpDirectory(folder).chunk_lookup["own"] == 2
+    assert problems(folder) == []
 
 
 # --- a chunk that is written anew ---------------------------------------------------

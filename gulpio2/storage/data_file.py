@@ -35,26 +35,39 @@ def open_data_file(path: StrPath) -> BinaryIO:
         raise not_opened(cause, name) from cause
 
 
-def refuse_taken(path: StrPath) -> None:
+def refuse_taken(path: StrPath, *, since_opened: bool = False) -> None:
     """Refuse to write over a chunk that has the number of a new one.
 
-    For who has the number locked: what is not there does not come meanwhile.
+    For who has the number locked: what is not there is not begun meanwhile. An ingest
+    or a merge, which lock the folder, may store it all the same.
 
     Parameters
     ----------
     path : str or path
         The data file that was not there when the number was given.
+    since_opened : bool, optional
+        Nor was it when the new one was opened.
 
     Raises
     ------
     StorageExistsError
         It is there.
     """
-    if os.path.exists(path):  # noqa: PTH110  # any StrPath
-        raise StorageError(
-            errno.EEXIST,
-            f"{os.fspath(path)} is there, and was not when `new_chunks` gave its "
+    if not os.path.exists(path):  # noqa: PTH110  # any StrPath
+        return
+    name = os.fspath(path)
+    if since_opened:
+        text = (
+            f"{name} is there, and was not when it was opened for writing: another "
+            "program, such as an ingest or a merge, has stored it meanwhile. It stays "
+            "as that program left it, and what was appended here is not stored: ask "
+            "`new_chunks` for another number, and append again"
+        )
+    else:
+        text = (
+            f"{name} is there, and was not when `new_chunks` gave its "
             "number: it was stored meanwhile. If that was an earlier try of this "
             "program, as in a pool of processes, make a `GulpChunk` of the two files, "
-            "which replaces it; else ask `new_chunks` for another number",
+            "which replaces it; else ask `new_chunks` for another number"
         )
+    raise StorageError(errno.EEXIST, text)
