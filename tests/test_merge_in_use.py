@@ -5,7 +5,7 @@ import errno
 
 import pytest
 
-import gulpio2.merge.directories
+import gulpio2.merge.data
 import gulpio2.storage.links
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import (
@@ -48,7 +48,7 @@ def at_copy(monkeypatch):
             real(*args, **kwargs)
             action()
 
-        monkeypatch.setattr(gulpio2.merge.directories, "copy_file", copy_file)
+        monkeypatch.setattr(gulpio2.merge.data, "copy_file", copy_file)
 
     return at_copy
 
@@ -63,6 +63,31 @@ def test_what_is_appended_while_a_part_is_copied_is_left_out(tmp_path, at_copy):
     with GulpDirectory(tmp_path / "out", verify=True) as directory:
         for id_ in directory.chunk_lookup:
             directory.read_clip(id_)
+
+
+def test_a_chunk_that_is_stored_in_the_target_meanwhile_stays(tmp_path, at_copy):
+    part, out = make(tmp_path / "part", 4), tmp_path / "out"
+    new = iter("abcd")
+
+    def store():
+        (chunk,) = GulpDirectory(out).new_chunks(1)
+        with chunk.open("wb"):
+            chunk.append(next(new), {}, make_frames(2))
+
+    at_copy(store)
+    assert merge_directories([part], out, link=False).chunks == [2, 5]
+    assert list(GulpDirectory(out).chunk_lookup.items()) == [
+        ("a", 0),
+        ("b", 1),
+        ("item0", 2),
+        ("item1", 2),
+        ("c", 3),
+        ("d", 4),
+        ("item2", 5),
+        ("item3", 5),
+    ]
+    assert merge_directories([part], out, link=False).present == 2
+    assert check_directory(out, deep=True).problems == []
 
 
 def test_bytes_that_no_map_knows_are_not_brought(tmp_path):

@@ -1,6 +1,7 @@
 """Several directories into one.
 
 * `parts`: the directories that are merged, and what refuses to be.
+* `data`: their data files, on the way into the target.
 * `directories`: the whole of it; `merge_directories` is there.
 """
 

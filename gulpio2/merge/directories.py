@@ -29,6 +29,7 @@ from gulpio2.format.manifest import (
     missing_shares,
     without_complete_shares,
 )
+from gulpio2.merge.data import bring_data, brought_before, next_free
 from gulpio2.merge.parts import (
     Part,
     begin_merge,
@@ -50,8 +51,8 @@ from gulpio2.merge.parts import (
 from gulpio2.storage.base import checks_of_files, read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
-from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
-from gulpio2.storage.local import is_there, look_at, new_token, open_store, real_path
+from gulpio2.storage.links import is_same_file
+from gulpio2.storage.local import new_token, open_store, real_path
 from gulpio2.storage.removals_file import (
     read_removals,
     removed_numbers,
@@ -61,7 +62,7 @@ from gulpio2.types import no_progress
 from gulpio2.unfinished import unfinished_copying
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress, StrPath
@@ -229,13 +230,17 @@ def merge_directories(
                 )
                 if not report.chunks:
                     begin()
-                free, is_whole = _brought_before(
+                begun, is_whole = brought_before(
                     part, chunk, end, out, listing.data_only
                 )
-                if free is None:
-                    free, number = number, number + 1
+                free = number if begun is None else begun
                 if not is_whole:
-                    _bring_data(part, chunk, end, out, target, free, token, link=link)
+                    partial = partial_name(data_name(free), token)
+                    bring_data(part, chunk, end, out, target, partial, link=link)
+                    if begun is None:
+                        free = number = next_free(out, number)
+                    out.rename(partial, data_name(free))
+                    out.sync_names()
                 map_ = Path(part.store.path(meta_name(chunk))).absolute()
                 # The commit.
                 out.write_atomically(meta_name(free), content, made_of=[str(map_)])
@@ -277,54 +282,6 @@ def merge_directories(
             ", ".join(report.missing),
         )
     return report
-
-
-def _brought_before(
-    part: Part, chunk: int, end: int, out: Store, data_only: Sequence[int]
-) -> tuple[int | None, bool]:
-    """Find the number of a chunk whose map a merge that was killed did not bring.
-
-    Returns
-    -------
-    number : int or None
-        None if there is no such data file.
-    is_whole : bool
-        Whether it holds all frames. It does not where the part has grown since.
-    """
-    source = data_path(part.store, chunk)
-    shorter = None
-    for number in data_only:
-        if is_there(out.path(meta_name(number))):
-            continue
-        present = data_path(out, number)
-        if is_same_file(present, source) or is_beginning(present, source, end):
-            return number, True
-        size = state.st_size if (state := look_at(present)) else 0
-        if 0 < size < end and is_beginning(present, source, size):
-            shorter = number
-    return shorter, False
-
-
-def _bring_data(
-    part: Part,
-    chunk: int,
-    end: int,
-    out: Store,
-    target: StrPath,
-    number: int,
-    token: str,
-    *,
-    link: bool,
-) -> None:
-    """Put the frames of a chunk into the target; no reader sees them before its map."""
-    source = data_path(part.store, chunk)
-    partial = partial_name(data_name(number), token)
-    # If it is longer than its map says, something is, or was, being appended to it.
-    can_share = link and part.store.size(data_name(chunk)) <= end
-    if not (can_share and link_file(source, out.path(partial))):
-        copy_file(source, target, partial, end)
-    out.rename(partial, data_name(number))
-    out.sync_names()
 
 
 def _note_erased(

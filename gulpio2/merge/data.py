@@ -1,0 +1,74 @@
+"""Data files of parts, on their way into the target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gulpio2.format.layout import data_name, meta_name
+from gulpio2.merge.parts import data_path
+from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
+from gulpio2.storage.local import is_there, look_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gulpio2.merge.parts import Part
+    from gulpio2.storage.base import Store
+    from gulpio2.types import StrPath
+
+__all__ = ["bring_data", "brought_before", "next_free"]
+
+
+def brought_before(
+    part: Part, chunk: int, end: int, out: Store, data_only: Sequence[int]
+) -> tuple[int | None, bool]:
+    """Find the number of a chunk whose map a merge that was killed did not bring.
+
+    Returns
+    -------
+    number : int or None
+        None if there is no such data file.
+    is_whole : bool
+        Whether it holds all frames. It does not where the part has grown since.
+    """
+    source = data_path(part.store, chunk)
+    shorter = None
+    for number in data_only:
+        if is_there(out.path(meta_name(number))):
+            continue
+        present = data_path(out, number)
+        if is_same_file(present, source) or is_beginning(present, source, end):
+            return number, True
+        size = state.st_size if (state := look_at(present)) else 0
+        if 0 < size < end and is_beginning(present, source, size):
+            shorter = number
+    return shorter, False
+
+
+def bring_data(
+    part: Part,
+    chunk: int,
+    end: int,
+    out: Store,
+    target: StrPath,
+    partial: str,
+    *,
+    link: bool,
+) -> None:
+    """Put the frames of a chunk into the target, under a partial name."""
+    source = data_path(part.store, chunk)
+    # If it is longer than its map says, something is, or was, being appended to it.
+    can_share = link and part.store.size(data_name(chunk)) <= end
+    if not (can_share and link_file(source, out.path(partial))):
+        copy_file(source, target, partial, end)
+
+
+def next_free(out: Store, number: int) -> int:
+    """Give the first number from this one on that no chunk has.
+
+    Who writes a single chunk does not ask for the lock of the folder, and may have
+    stored some while frames were copied.
+    """
+    while any(is_there(out.path(name(number))) for name in (data_name, meta_name)):
+        number += 1
+    return number
