@@ -17,6 +17,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.layout import JOURNAL_NAME, list_chunks
 from gulpio2.merge import merge_directories
+from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
@@ -63,6 +64,21 @@ def test_what_is_appended_while_a_part_is_copied_is_left_out(tmp_path, at_copy):
     with GulpDirectory(tmp_path / "out", verify=True) as directory:
         for id_ in directory.chunk_lookup:
             directory.read_clip(id_)
+
+
+def test_what_is_appended_by_who_has_a_part_open_does_not_come_by_a_link(tmp_path):
+    part, out = make(tmp_path / "part"), tmp_path / "out"
+    chunk = GulpChunk(part / "data_0.gulp", part / "meta_0.gmeta")
+    with chunk.open("ab"):
+        report = merge_directories([part], out)
+        chunk.append("later", {}, make_frames(2))
+    assert (report.linked, report.copied) == (0, 1)
+    assert check_directory(out, deep=True).problems == []
+    delete_items(out, ["item0"])
+    assert [done.items for done in compact_directory(out)] == [1]
+    assert list(GulpDirectory(part).chunk_lookup) == ["item0", "item1", "later"]
+    report = merge_directories([part], tmp_path / "closed")
+    assert (report.linked, report.copied) == (1, 0)
 
 
 def test_a_chunk_that_is_stored_in_the_target_meanwhile_stays(tmp_path, at_copy):

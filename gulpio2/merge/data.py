@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gulpio2.errors import LockedError
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.merge.parts import data_path
 from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
 from gulpio2.storage.local import is_there, look_at
+from gulpio2.storage.locks import WriterLock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,11 +58,26 @@ def bring_data(
     link: bool,
 ) -> None:
     """Put the frames of a chunk into the target, under a partial name."""
+    if not (link and _share(part, chunk, end, out.path(partial))):
+        copy_file(data_path(part.store, chunk), target, partial, end)
+
+
+def _share(part: Part, chunk: int, end: int, path: str) -> bool:
+    """Make a hard link; False where frames that are not of the map may come with it.
+
+    Who opens the part's data file to append to it later gives it bytes of its own. Who
+    has it open already does not, and would go on in the target.
+    """
     source = data_path(part.store, chunk)
-    # If it is longer than its map says, something is, or was, being appended to it.
-    can_share = link and part.store.size(data_name(chunk)) <= end
-    if not (can_share and link_file(source, out.path(partial))):
-        copy_file(source, target, partial, end)
+    with WriterLock() as lock:
+        try:
+            # One that may not be opened may be linked all the same.
+            lock.take(source, replacing=True, at_once=True)
+        except LockedError:
+            return False
+        # If it is longer than its map says, something was being appended to it.
+        is_longer = part.store.size(data_name(chunk)) > end
+        return not is_longer and link_file(source, path)
 
 
 def next_free(out: Store, number: int) -> int:
