@@ -33,7 +33,7 @@ from gulpio2.unfinished import refuse_unfinished_merge
 from gulpio2.verbs import each_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gulpio2.storage.base import Store, StoreWriter
     from gulpio2.types import Progress, StrPath
@@ -191,18 +191,22 @@ def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) 
     entries = load_gmeta(content, where=store.path(name))
     there = {id_: entries.pop(id_) for id_ in gone if id_ in entries}
     places = {id_: place for place, (id_, _) in enumerate(hidden)}
-    grown = {
+    others = {
         places[id_]: (id_, entry)
         for id_, entry in there.items()
-        if len(entry["frame_info"]) > len(hidden[places[id_]][1]["frame_info"])
+        if not _begins_with(hidden[places[id_]][1]["frame_info"], entry["frame_info"])
     }
-    if grown:  # frames were appended since it was noted
-        for place, pair in grown.items():
+    if others:  # appended to, or written anew with its chunk, since it was noted
+        for place, pair in others.items():
             hidden[place] = pair
         write_removals(store, removals)
     with replacing_unless_changed(store, name, number, content) as writer:
         writer.write(dump_gmeta(entries))
     return len(content)
+
+
+def _begins_with(frames: Sequence[Any], first: Sequence[Any]) -> bool:
+    return list(frames[: len(first)]) == list(first)
 
 
 def compact_directory(

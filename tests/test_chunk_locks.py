@@ -373,6 +373,25 @@ def test_frames_that_are_appended_to_an_item_while_it_is_deleted_go_with_it(
     assert problems(tmp_path) == []
 
 
+def test_a_chunk_that_is_written_anew_while_its_item_is_deleted_has_the_bytes_noted(
+    tmp_path, monkeypatch
+):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("gone", "a")))
+
+    def note(*arguments: Any) -> None:
+        monkeypatch.undo()
+        # Where the deletion has looked already, and has nothing noted yet.
+        write(tmp_path, ("b", {}, JPEGS[:3]), ("gone", {}, JPEGS[3:4]), flag="wb")
+        write_removals(*arguments)
+
+    monkeypatch.setattr("gulpio2.removal.write_removals", note)
+    delete_items(tmp_path, ["gone"])
+    assert list(new_chunk(tmp_path).meta_dict) == ["b"]
+    assert problems(tmp_path) == []
+    assert [done.items for done in compact_directory(tmp_path)] == [1]
+    assert problems(tmp_path) == []
+
+
 def assert_refused_beside(chunk: GulpChunk) -> None:
     with pytest.raises(LockedError, match=REFUSED), chunk.open("ab"):
         pytest.fail("it appends to what is about to be replaced")
