@@ -22,12 +22,12 @@ from gulpio2.item import StoredItem
 from gulpio2.record import record_of
 from gulpio2.rewritten import watched
 from gulpio2.serializers import json_serializer, reads_json, serializer_of, writes_json
-from gulpio2.staging import begin_writing, refuse_changed
+from gulpio2.staging import begin_writing
 from gulpio2.storage.data_file import open_data_file, refuse_taken
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.taking_in import GivenMap, remember, taken_in
 from gulpio2.storage.locks import WriterLock
-from gulpio2.storage.map_file import MapFile
+from gulpio2.storage.map_file import MapFile, refuse_changed
 from gulpio2.verbs import ReadingVerbs
 
 if TYPE_CHECKING:

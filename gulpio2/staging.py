@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from gulpio2.codecs.encoding import FrameEncoder
     from gulpio2.codecs.jpeg import EncoderSettings
-    from gulpio2.storage.base import Store, StoreWriter
+    from gulpio2.storage.base import Store
     from gulpio2.storage.locks import WriterLock
     from gulpio2.storage.map_file import MapFile
     from gulpio2.types import StrPath
@@ -35,7 +35,6 @@ __all__ = [
     "ChunkSession",
     "StagedChunk",
     "begin_writing",
-    "refuse_changed",
     "taken_number",
 ]
 
@@ -298,41 +297,6 @@ class ChunkSession:
         self.writer.close()
 
 
-def refuse_changed(
-    writer: StoreWriter, data_path: StrPath, map_file: MapFile, maps: Collection[bytes]
-) -> None:
-    """Refuse to commit to a chunk that another program has changed.
-
-    Parameters
-    ----------
-    writer : StoreWriter
-        The data file that is open.
-    data_path : str or path
-        Where it should be.
-    map_file : MapFile
-        The map.
-    maps : collection of bytes
-        What it may be; anything where there are none.
-
-    Raises
-    ------
-    ChunkMismatchError
-        Frames would be lost with a file that has no name any more, or what the other
-        program did to the map would be undone.
-    """
-    if not writer.is_at(data_path):
-        changed = data_path
-    elif maps and map_file.read() not in maps:
-        changed = map_file.path
-    else:
-        return
-    raise ChunkMismatchError(
-        f"{changed} was changed by another program while the chunk was open for "
-        "writing, as by `gulp2 delete` or `gulp2 compact`. The chunk is as that "
-        "program left it, and what was not flushed before is not stored: append again"
-    )
-
-
 def begin_writing(
     data_path: StrPath,
     meta_path: StrPath,
@@ -391,10 +355,13 @@ def begin_writing(
         partial, anew = store.path(session.partial), stored is None
         withhold(Path(partial), path)
         try:
-            lock.begin(partial, path, store.names(), replacing=anew)
+            is_begun = lock.begin(partial, path, store.names(), replacing=anew)
         except BaseException:
             session.close()
             session.abort()
             raise
+        if not is_begun:  # it was taken for a leftover, before it was locked
+            session.close()
+            return begin_writing(data_path, meta_path, meta_dict, stored, lock)
         session.is_new = not is_there(path)
     return session

@@ -133,26 +133,25 @@ def remove_partials(store: Store) -> None:
     Those stay of a chunk that a program has open for writing, which does not ask for
     that lock; with a warning also those of which nobody can tell.
     """
-    partials = list_chunks(store.names()).partials
-    of_data: dict[str, list[str]] = {}
-    for name in partials:
-        if name.startswith("data_"):
-            of_data.setdefault(".".join(name.split(".")[:2]), []).append(name)
-    in_use: dict[str, bool] = {}
-    for name in partials:
+    of_chunks: dict[str, list[str]] = {}
+    for name in list_chunks(store.names()).partials:
         if found := _OF_CHUNK.match(name):
-            number = found[1]
-            if number not in in_use:
-                data = f"data_{number}.gulp"
-                # In this order: what gets its name meanwhile is found under that.
-                files = [*of_data.get(data, ()), data]
-                in_use[number] = any(_is_in_use(store.path(each)) for each in files)
-            if in_use[number]:
+            of_chunks.setdefault(found[1], []).append(name)
+        else:
+            store.remove(name)
+    for number, names in of_chunks.items():
+        data = f"data_{number}.gulp"
+        # In this order: what gets its name meanwhile is found under that.
+        files = [*(name for name in names if name.startswith(f"{data}.")), data]
+        # Until they are removed: one that was just made is about to be locked.
+        with WriterLock() as lock:
+            if any(_is_in_use(store.path(each), lock) for each in files):
                 continue
-            if _is_folder(store.path(name)):
-                _remove_folder(store.path(name))
-                continue
-        store.remove(name)
+            for name in names:
+                if _is_folder(store.path(name)):
+                    _remove_folder(store.path(name))
+                else:
+                    store.remove(name)
 
 
 def _is_folder(path: str) -> bool:
@@ -167,12 +166,14 @@ def _remove_folder(path: str) -> None:
         raise refused(cause, "remove", path, writing=True) from cause
 
 
-def _is_in_use(path: str) -> bool:
-    """Tell whether another has, or may have, what is or is to be a data file open."""
+def _is_in_use(path: str, lock: WriterLock) -> bool:
+    """Tell whether another has, or may have, what is or is to be a data file open.
+
+    Where nobody has, it is locked.
+    """
     try:
-        with WriterLock() as lock:
-            if lock.take(path, replacing=True, at_once=True):
-                return False
+        if lock.take(path, replacing=True, at_once=True):
+            return False
         code = errno.EACCES
     except LockedError:
         return True

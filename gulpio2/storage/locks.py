@@ -192,7 +192,7 @@ class WriterLock:
         names: Collection[str],
         *,
         replacing: bool = False,
-    ) -> None:
+    ) -> bool:
         """Lock a file that is to get a name, where nobody is about to give it another.
 
         Parameters
@@ -206,12 +206,19 @@ class WriterLock:
         replacing : bool, optional
             Another file may have the name, and loses it.
 
+        Returns
+        -------
+        bool
+            False where it is gone: who clears unfinished files away was earlier.
+
         Raises
         ------
         LockedError
             Another begins it too: one would replace the other's.
         """
         self.take(partial)
+        if not self._has(partial):
+            return False
         prefix = f"{path.name}."
         begun = [name for name in names if name.startswith(prefix)]
         # Not what a map is written by whose name begins like it.
@@ -225,6 +232,7 @@ class WriterLock:
             self._keep({fd for fd in self._fds if not _is_shared(fd, path)})
         elif path.exists():
             raise _begun(path)
+        return True
 
     def keep_only(self, path: StrPath) -> None:
         """Let go of all but the file of this name, which may have replaced another.

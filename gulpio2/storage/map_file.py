@@ -29,11 +29,12 @@ from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
+    from gulpio2.storage.base import StoreWriter
     from gulpio2.types import StrPath, Verify
 
-__all__ = ["MapFile"]
+__all__ = ["MapFile", "refuse_changed"]
 
 _logger = logging.getLogger(__name__)
 
@@ -226,3 +227,38 @@ class MapFile:
             yield folder / self.path.name
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def refuse_changed(
+    writer: StoreWriter, data_path: StrPath, map_file: MapFile, maps: Collection[bytes]
+) -> None:
+    """Refuse to commit to a chunk that another program has changed.
+
+    Parameters
+    ----------
+    writer : StoreWriter
+        The data file that is open.
+    data_path : str or path
+        Where it should be.
+    map_file : MapFile
+        The map.
+    maps : collection of bytes
+        What it may be; anything where there are none.
+
+    Raises
+    ------
+    ChunkMismatchError
+        Frames would be lost with a file that has no name any more, or what the other
+        program did to the map would be undone.
+    """
+    if not writer.is_at(data_path):
+        changed = data_path
+    elif maps and map_file.read() not in maps:
+        changed = map_file.path
+    else:
+        return
+    raise ChunkMismatchError(
+        f"{changed} was changed by another program while the chunk was open for "
+        "writing, as by `gulp2 delete` or `gulp2 compact`. The chunk is as that "
+        "program left it, and what was not flushed before is not stored: append again"
+    )

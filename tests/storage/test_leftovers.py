@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from gulpio2 import GulpDirectory
-from gulpio2.errors import StorageError
+from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import JOURNAL_NAME
 from gulpio2.removal import delete_items
 from gulpio2.storage import leftovers
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
 from gulpio2.storage.local import LocalStore
-from tests.chunks import JPEGS, new_chunk, problems, write
+from gulpio2.storage.locks import WriterLock
+from tests.chunks import JPEGS, new_chunk, open_files, problems, write
 
 
 def fail(monkeypatch: pytest.MonkeyPatch, call: str, end: str, code: int) -> None:
@@ -78,8 +79,8 @@ def test_a_chunk_that_gets_its_name_meanwhile_keeps_its_map(tmp_path, monkeypatc
     map_file.touch()
     is_in_use = leftovers._is_in_use
 
-    def asking(path: str) -> bool:
-        found = is_in_use(path)
+    def asking(path: str, lock: WriterLock) -> bool:
+        found = is_in_use(path, lock)
         if not whole.exists():  # its writer commits between two questions
             partial.rename(whole)
         return found
@@ -91,6 +92,42 @@ def test_a_chunk_that_gets_its_name_meanwhile_keeps_its_map(tmp_path, monkeypatc
         remove_partials(LocalStore(tmp_path))
         assert map_file.exists()
         whole.rename(partial)
+
+
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+def test_a_file_that_is_removed_before_it_is_locked_is_made_again(
+    tmp_path, monkeypatch, flag
+):
+    write(tmp_path, ("a", {}, JPEGS[:2]))
+
+    def clear_away(*_: Any) -> None:
+        monkeypatch.undo()
+        assert list(tmp_path.glob("data_7.gulp.*.partial"))
+        remove_partials(LocalStore(tmp_path))
+
+    monkeypatch.setattr("gulpio2.staging.withhold", clear_away)
+    with (chunk := new_chunk(tmp_path, 7)).open(flag):
+        chunk.append("b", {}, JPEGS[2:4])
+    with GulpDirectory(tmp_path) as directory:
+        assert list(directory.merged_meta_dict) == ["a", "b"]
+    assert open_files(tmp_path) == []
+    assert problems(tmp_path) == []
+
+
+def test_who_begins_a_chunk_does_not_lock_what_is_just_removed(tmp_path, monkeypatch):
+    partial = tmp_path / "data_7.gulp.0123456789ab.partial"
+    partial.touch()
+    remove, seen = LocalStore.remove, []
+
+    def try_to_lock(store: LocalStore, name: str) -> None:
+        with WriterLock() as lock, pytest.raises(LockedError):
+            lock.take(partial, at_once=True)
+        seen.append(name)
+        remove(store, name)
+
+    monkeypatch.setattr(LocalStore, "remove", try_to_lock)
+    remove_partials(LocalStore(tmp_path))
+    assert seen == [partial.name]
 
 
 def test_a_folder_in_the_place_of_a_data_file_keeps_nothing(tmp_path, caplog):
