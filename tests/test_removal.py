@@ -20,6 +20,7 @@ from gulpio2.errors import (
     FormatError,
     ItemNotFoundError,
     LockedError,
+    MapChangedError,
     MetaFileError,
     StorageError,
 )
@@ -28,7 +29,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
-from gulpio2.storage.index import opening
+from gulpio2.storage.index import opening, replacing
 from gulpio2.storage.index.composing import compose
 from gulpio2.storage.index.keeping import build_index, index_state
 from gulpio2.storage.local import LocalStore, open_store
@@ -592,6 +593,47 @@ def test_an_index_that_a_reader_makes_does_not_bring_back_what_is_deleted(
     assert_forgotten(tmp_path, "gone")
     with GulpDirectory(tmp_path, indexed=True):
         assert index_state(tmp_path).is_fresh
+
+
+@pytest.mark.parametrize("moment", ["composed", "begun", "written"])
+@pytest.mark.parametrize("had_index", [False, True])
+def test_an_index_that_is_asked_for_is_made_again_where_something_is_deleted(
+    tmp_path, monkeypatch, had_index, moment
+):
+    # As by `gulp2 index`, which does not ask for the lock of the folder.
+    def delete() -> None:
+        patches.undo()
+        delete_items(tmp_path, ["gone"])
+        compact_directory(tmp_path)
+
+    write_secrets(tmp_path, "stays", "gone")
+    if had_index:
+        build_index(tmp_path)
+        write_secrets(tmp_path, "late")
+    with monkeypatch.context() as patches:
+        if moment == "begun":
+            patches.setattr(LocalStore, "create", then(LocalStore.create, delete))
+        elif moment == "written":
+            patches.setattr(LocalWriter, "sync", then(LocalWriter.sync, delete))
+        else:
+            patches.setattr(replacing, "compose", then(compose, delete))
+        summary = build_index(tmp_path, thorough=True)
+    assert summary is not None
+    assert summary.items == 1 + had_index
+    assert_forgotten(tmp_path, "gone")
+    assert index_state(tmp_path).is_fresh
+    assert list(tmp_path.glob("*.partial")) == []
+
+
+def test_an_index_of_maps_that_go_on_changing_is_refused(tmp_path, monkeypatch):
+    def append() -> None:
+        write_secrets(tmp_path, f"{len(GulpDirectory(tmp_path))}")
+
+    write_secrets(tmp_path, "a")
+    monkeypatch.setattr(replacing, "compose", then(compose, append))
+    with pytest.raises(MapChangedError, match="has changed while an index was made"):
+        build_index(tmp_path)
+    assert list(tmp_path.glob("index*")) == []
 
 
 @pytest.mark.parametrize("had_index", [False, True])

@@ -25,10 +25,10 @@ each row, when it is first used, against the map that it was made from.
 * `lost`: items that the columns have and a map has lost.
 * `composing`: what the maps say, and as much of an old index as holds.
 * `loading`: the file mapped, where it can be read.
-* `replacing`: the same, where it would not lose what an old index alone has.
 * `ahead`: maps read while an ingest goes on, for the index at its end.
 * `taking_in`: the map of a chunk brought up to date before it is written.
 * `opening`: the file if it is fresh, else columns built anew.
+* `replacing`: a file made anew, where it would not lose what an old one alone has.
 * `stale`: the maps that the file was not made of.
 * `keeping`: the file written, checked against the maps, and removed.
 """

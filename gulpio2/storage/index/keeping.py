@@ -6,22 +6,25 @@ import logging
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.errors import (
+    MapChangedError,
+    MetaFileError,
+    StorageError,
+    StorageNotFoundError,
+)
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
 from gulpio2.format.wording import counted
-from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns, make_lookup
-from gulpio2.storage.index.composing import map_states, read_map
-from gulpio2.storage.index.file import write_index
-from gulpio2.storage.index.loading import load_to_replace, map_or_refuse
-from gulpio2.storage.index.opening import PARTIAL, is_small
-from gulpio2.storage.index.replacing import compose_safely
+from gulpio2.storage.index.composing import read_map
+from gulpio2.storage.index.loading import map_or_refuse
+from gulpio2.storage.index.replacing import IndexSummary, replace_index, sweep
 from gulpio2.storage.index.stale import stale_maps, states_of
 from gulpio2.storage.index.table import has_right_metadata
 from gulpio2.storage.index.whole import is_whole
@@ -46,20 +49,11 @@ __all__ = [
 
 _logger = logging.getLogger(__name__)
 
-
-@dataclass(frozen=True, slots=True)
-class IndexSummary:
-    """What an index holds."""
-
-    path: str
-    """The file."""
-    items: int
-    frames: int
-    chunks: int
-    parsed: int
-    """Chunks whose map was parsed; of the others the rows were taken over."""
-    num_bytes: int
-    """Bytes of the file."""
+# What ends the writing of an index where another changes the directory, or makes its
+# own: a map is another one, or the unfinished file was removed.
+_MEANWHILE = (MapChangedError, StorageNotFoundError)
+# Tries before the last.
+_TIMES_AGAIN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +138,7 @@ def build_index(
     Parameters
     ----------
     path : str or path
-        The directory. Nobody else should be changing it.
+        The directory. Where another changes it meanwhile, the maps are read again.
     even_if_small : bool, optional
         Without it nothing is written for a directory that is opened as quickly
         without an index, and has none.
@@ -173,51 +167,27 @@ def build_index(
         were written.
     DuplicateIdError
         Two chunks have an item of the same id.
+    MapChangedError
+        Another goes on changing maps.
     StorageError
         The file cannot be written; or there is one that cannot be read, which alone may
         tell what is in a data file.
     UnusualMapError
         A map can be read, but not be put into columns.
     """
-    store = LocalStore(path)
-    require_known_version(store, to_write=True)
-    folder = str(store.folder)
-    # Also what a reader writes just now, of maps as they were. Before the names are
-    # listed: one that has got its name by then is to be replaced.
-    _sweep(store)
-    names = store.names()
-    listing = list_chunks(names)
-    listing.require_data(store.path)
-    states = map_states(folder, listing.chunks)
-    if is_small(states) and INDEX_NAME not in names and not even_if_small:
-        return None
-    old = load_to_replace(folder)
-    content, parsed = compose_safely(
-        folder,
-        states,
-        old,
+    build = partial(
+        replace_index,
+        path,
+        even_if_small=even_if_small,
         thorough=thorough,
         forgetting=forgetting,
-        progress=progress,
         ahead=ahead,
     )
-    if altered := content.columns.describe_altered():
-        _logger.warning("%s: %s", folder, altered)
-    if not len(content.columns):
-        if old is not None or listing.chunks:  # else it may be anybody's file
-            store.remove(INDEX_NAME)  # of items that are deleted
-        return None
-    target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
-    if content is not old:
-        write_index(store, content.columns, content.lookup, content.chunks)
-    return IndexSummary(
-        target,
-        len(content.columns),
-        content.columns.total_frames,
-        len(content.chunks),
-        parsed,
-        store.size(INDEX_NAME),
-    )
+    for _ in range(_TIMES_AGAIN):
+        with suppress(*_MEANWHILE):
+            return build(progress=progress)
+        progress = no_progress
+    return build(progress=progress)
 
 
 def refresh_index(
@@ -249,12 +219,13 @@ def refresh_index(
         progress(num_bytes=num_bytes)
 
     try:
-        summary = build_index(
+        summary = replace_index(
             path,
             even_if_small=False,
             forgetting=forgetting,
             progress=tell,
             ahead=ahead,
+            is_locked=True,
         )
     except Exception as cause:  # noqa: BLE001  # what was just written is whole
         # What the system refuses, it would refuse that command as well.
@@ -276,15 +247,8 @@ def remove_index(path: StrPath) -> bool:
     there = INDEX_NAME in store.names()
     if there:  # else what may not be written to would refuse to remove nothing
         store.remove(INDEX_NAME)
-    _sweep(store)
+    sweep(store)
     return there
-
-
-def _sweep(store: LocalStore) -> None:
-    """Remove what an interrupted process has left."""
-    for name in store.names():
-        if PARTIAL.fullmatch(name):
-            store.remove(name)
 
 
 def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PARTIAL",
     "SMALL_MAPS_BYTES",
+    "UnlessChanged",
     "index_of_state",
     "is_small",
     "may_write_index",
@@ -252,10 +253,10 @@ def _write(folder: str, content: IndexContent) -> bool:
     """Write the file if the folder allows it."""
     if not len(content.columns) or not os.access(folder, os.W_OK):
         return False
-    store = _UnlessChanged(folder, content)
+    store = UnlessChanged(folder, content)
     try:
         write_index(store, content.columns, content.lookup, content.chunks)
-    except (OSError, StorageError, ImportError) as cause:
+    except (OSError, StorageError, MapChangedError, ImportError) as cause:
         _logger.info("the index of %s stays in memory: %s", folder, cause)
         return False
     except Exception:  # whatever it is: the file is optional, and opening is not
@@ -264,7 +265,7 @@ def _write(folder: str, content: IndexContent) -> bool:
     return True
 
 
-class _UnlessChanged(LocalStore):
+class UnlessChanged(LocalStore):
     """Puts an index in place, unless its maps have changed by the time it is begun.
 
     Who deletes items changes maps first, and then removes what is being written of an
@@ -285,11 +286,13 @@ class _UnlessChanged(LocalStore):
 
         Raises
         ------
-        StorageError
+        MapChangedError
             A map has changed.
         """
         with super().replacing(name, made_of=made_of) as writer:
             numbers = self._content.chunks[:, 0].tolist()
             if not is_fresh(self._content, map_states(str(self.folder), numbers)):
-                raise StorageError(None, "a map has changed meanwhile")
+                raise MapChangedError(
+                    f"a map in {self.folder} has changed while an index was made of it"
+                )
             yield writer

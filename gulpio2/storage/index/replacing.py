@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -12,7 +14,9 @@ from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.index.columns import ALTERED
 from gulpio2.storage.index.composing import compose, keep_lost, lost_maps, map_states
+from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.loading import load_to_replace
+from gulpio2.storage.index.opening import PARTIAL, UnlessChanged, is_small
 from gulpio2.storage.local import LocalStore
 from gulpio2.types import no_progress
 
@@ -24,7 +28,24 @@ if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns, IndexContent
     from gulpio2.types import Progress, StrPath
 
-__all__ = ["compose_safely", "foresee_index"]
+__all__ = ["IndexSummary", "compose_safely", "foresee_index", "replace_index", "sweep"]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSummary:
+    """What an index holds."""
+
+    path: str
+    """The file."""
+    items: int
+    frames: int
+    chunks: int
+    parsed: int
+    """Chunks whose map was parsed; of the others the rows were taken over."""
+    num_bytes: int
+    """Bytes of the file."""
 
 
 def compose_safely(
@@ -73,6 +94,83 @@ def compose_safely(
     if thorough and old is not None:
         _refuse_to_believe(folder, content, old)
     return content, parsed
+
+
+def replace_index(
+    path: StrPath,
+    *,
+    even_if_small: bool,
+    thorough: bool = False,
+    forgetting: bool,
+    progress: Progress,
+    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None,
+    is_locked: bool = False,
+) -> IndexSummary | None:
+    """As `gulpio2.storage.index.keeping.build_index`, once.
+
+    Parameters
+    ----------
+    path : str or path
+        The directory.
+    even_if_small, thorough, forgetting, progress, ahead
+        As there, keyword-only.
+    is_locked : bool, optional
+        Nobody deletes anything meanwhile. Without it, it is not to come back.
+
+    Raises
+    ------
+    MapChangedError
+        A map has changed meanwhile.
+    StorageNotFoundError
+        Another that changes the directory has removed the unfinished file.
+    """
+    store = LocalStore(path)
+    require_known_version(store, to_write=True)
+    folder = str(store.folder)
+    # Also what a reader writes just now, of maps as they were. Before the names are
+    # listed: one that has got its name by then is to be replaced.
+    sweep(store)
+    names = store.names()
+    listing = list_chunks(names)
+    listing.require_data(store.path)
+    states = map_states(folder, listing.chunks)
+    if is_small(states) and INDEX_NAME not in names and not even_if_small:
+        return None
+    old = load_to_replace(folder)
+    content, parsed = compose_safely(
+        folder,
+        states,
+        old,
+        thorough=thorough,
+        forgetting=forgetting,
+        progress=progress,
+        ahead=ahead,
+    )
+    if altered := content.columns.describe_altered():
+        _logger.warning("%s: %s", folder, altered)
+    if not len(content.columns):
+        if old is not None or listing.chunks:  # else it may be anybody's file
+            store.remove(INDEX_NAME)  # of items that are deleted
+        return None
+    target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
+    if content is not old:
+        writer = store if is_locked else UnlessChanged(folder, content)
+        write_index(writer, content.columns, content.lookup, content.chunks)
+    return IndexSummary(
+        target,
+        len(content.columns),
+        content.columns.total_frames,
+        len(content.chunks),
+        parsed,
+        store.size(INDEX_NAME),
+    )
+
+
+def sweep(store: LocalStore) -> None:
+    """Remove what an interrupted process has left."""
+    for name in store.names():
+        if PARTIAL.fullmatch(name):
+            store.remove(name)
 
 
 def foresee_index(path: StrPath) -> None:

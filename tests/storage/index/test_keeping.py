@@ -16,7 +16,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
-from gulpio2.storage.index import keeping
+from gulpio2.storage.index import replacing
 from gulpio2.storage.index.keeping import (
     build_index,
     check_index,
@@ -62,7 +62,7 @@ def test_an_index_that_cannot_be_made_fails_no_ingest(
     def refuse(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(keeping, "write_index", refuse)
+    monkeypatch.setattr(replacing, "write_index", refuse)
     GulpIngestor(FrameAdapter(num_items=2), tmp_path / "out", 2, 1).run()
     assert f"no index that is up to date: {error}" in caplog.text
     assert len(plain(tmp_path / "out")) == 2
