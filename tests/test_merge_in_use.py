@@ -9,12 +9,14 @@ import gulpio2.merge.data
 import gulpio2.storage.links
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import (
+    ChunkMismatchError,
     DuplicateIdError,
     FormatError,
     IngestError,
     LockedError,
     StorageError,
 )
+from gulpio2.format.gmeta import refuse_cut_data
 from gulpio2.format.layout import JOURNAL_NAME, list_chunks
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
@@ -103,6 +105,36 @@ def test_a_chunk_that_is_stored_in_the_target_meanwhile_stays(tmp_path, at_copy)
         ("item3", 5),
     ]
     assert merge_directories([part], out, link=False).present == 2
+    assert check_directory(out, deep=True).problems == []
+
+
+@pytest.mark.parametrize("link", [True, False], ids=["linked", "copied"])
+def test_a_chunk_of_a_part_that_is_written_anew_meanwhile_is_not_brought(
+    tmp_path, monkeypatch, link
+):
+    part, out = make(tmp_path / "part", 4), tmp_path / "out"
+
+    def write_anew(*args):  # once the map was read
+        monkeypatch.undo()
+        refuse_cut_data(*args)
+        chunk = GulpChunk(part / "data_0.gulp", part / "meta_0.gmeta")
+        with chunk.open("wb"):
+            chunk.append("item0", {}, make_frames(20))
+
+    monkeypatch.setattr("gulpio2.merge.directories.refuse_cut_data", write_anew)
+    with pytest.raises(ChunkMismatchError, match=r"written anew .* merge again"):
+        merge_directories([part], out, link=link)
+    assert list(out.glob("*.partial")) == list(out.glob("*.g*")) == []
+    assert merge_directories([part], out, link=link).items == 3
+    assert check_directory(out, deep=True).problems == []
+
+
+def test_what_gets_bytes_of_its_own_while_it_is_merged_is_brought(tmp_path, at_copy):
+    part, out = make(tmp_path / "part"), tmp_path / "out"
+    merge_directories([part], tmp_path / "linked")
+    new = iter("ab")
+    at_copy(lambda: append_to(part, next(new)))
+    assert merge_directories([part], out, link=False).items == 2
     assert check_directory(out, deep=True).problems == []
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import LockedError
+from gulpio2.errors import ChunkMismatchError, LockedError, StorageNotFoundError
 from gulpio2.format.layout import data_name, meta_name
-from gulpio2.merge.parts import data_path
+from gulpio2.format.other_frames import known_crc32
+from gulpio2.merge.parts import data_path, read_map
 from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
 from gulpio2.storage.local import is_there, look_at
 from gulpio2.storage.locks import WriterLock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gulpio2.merge.parts import Part
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
-__all__ = ["bring_data", "brought_before", "next_free"]
+__all__ = ["bring_data", "brought_before", "next_free", "refuse_replaced"]
 
 
 def brought_before(
@@ -78,6 +81,50 @@ def _share(part: Part, chunk: int, end: int, path: str) -> bool:
         # If it is longer than its map says, something was being appended to it.
         is_longer = part.store.size(data_name(chunk)) > end
         return not is_longer and link_file(source, path)
+
+
+def refuse_replaced(
+    part: Part,
+    chunk: int,
+    before: os.stat_result | None,
+    entries: Mapping[str, Any],
+) -> None:
+    """Refuse frames that may be of a data file which is not that of the map.
+
+    Parameters
+    ----------
+    part : Part
+        Where the chunk is.
+    chunk : int
+        Its number.
+    before : os.stat_result or None
+        The data file, before the map was read.
+    entries : mapping
+        What the map said.
+
+    Raises
+    ------
+    ChunkMismatchError
+        The chunk was written anew since. Not where the file was replaced by a copy of
+        itself, as for an append.
+    """
+    now = look_at(data_path(part.store, chunk))
+    if before is not None and now is not None and os.path.samestat(before, now):
+        return
+    there: Mapping[str, Any] = {}
+    with suppress(StorageNotFoundError):
+        there = read_map(part.store, chunk)[1]
+    for id_, entry in entries.items():
+        frames, other = entry["frame_info"], there.get(id_)
+        if (
+            other is None
+            or other["frame_info"][: len(frames)] != frames
+            or not known_crc32(entry).items() <= known_crc32(other).items()
+        ):
+            raise ChunkMismatchError(
+                f"{part.store.path(data_name(chunk))} was written anew by another "
+                "program while it was merged, and was not brought: merge again"
+            )
 
 
 def next_free(out: Store, number: int) -> int:

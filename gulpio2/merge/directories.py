@@ -29,7 +29,7 @@ from gulpio2.format.manifest import (
     missing_shares,
     without_complete_shares,
 )
-from gulpio2.merge.data import bring_data, brought_before, next_free
+from gulpio2.merge.data import bring_data, brought_before, next_free, refuse_replaced
 from gulpio2.merge.parts import (
     Part,
     begin_merge,
@@ -52,7 +52,7 @@ from gulpio2.storage.base import checks_of_files, read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
 from gulpio2.storage.links import is_same_file
-from gulpio2.storage.local import new_token, open_store, real_path
+from gulpio2.storage.local import look_at, new_token, open_store, real_path
 from gulpio2.storage.removals_file import (
     read_removals,
     removed_numbers,
@@ -128,6 +128,8 @@ def merge_directories(
         A part is no gulp directory, or has lost a chunk or the end of a data file.
     IngestSettingError
         A part is the target, or is given twice; or `parts` is a single path.
+    ChunkMismatchError
+        A chunk of a part is written anew meanwhile. Merging again finishes the merge.
     IngestError
         A part or the target is unfinished; or a part holds deleted items that were
         not erased, or an item that was deleted in the target; or it
@@ -218,6 +220,7 @@ def merge_directories(
                     continue
                 # The map is read first: what is appended to the chunk meanwhile lies
                 # behind all that this map speaks of.
+                before = look_at(data_path(part.store, chunk))
                 content, entries = read_map(part.store, chunk)
                 refuse_taken({*entries}.difference(ids), part, owners)
                 end = length_of(part, chunk, entries)
@@ -237,6 +240,11 @@ def merge_directories(
                 if not is_whole:
                     partial = partial_name(data_name(free), token)
                     bring_data(part, chunk, end, out, target, partial, link=link)
+                    try:
+                        refuse_replaced(part, chunk, before, entries)
+                    except BaseException:
+                        out.remove(partial)
+                        raise
                     if begun is None:
                         free = number = next_free(out, number)
                     out.rename(partial, data_name(free))
