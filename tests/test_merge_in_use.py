@@ -83,6 +83,24 @@ def test_what_is_appended_by_who_has_a_part_open_does_not_come_by_a_link(tmp_pat
     assert (report.linked, report.copied) == (1, 0)
 
 
+def test_a_chunk_that_is_stored_in_a_part_once_it_was_listed_is_brought(
+    tmp_path, monkeypatch
+):
+    part, out = make(tmp_path / "part"), tmp_path / "out"
+
+    def store(names):
+        monkeypatch.undo()
+        (chunk,) = GulpDirectory(part).new_chunks(1)
+        with chunk.open("wb"):
+            chunk.append("new", {}, make_frames(2))
+        return list_chunks(names)
+
+    monkeypatch.setattr("gulpio2.merge.parts.list_chunks", store)
+    assert merge_directories([part], out).items == 3
+    assert list(GulpDirectory(out).chunk_lookup) == ["item0", "item1", "new"]
+    assert check_directory(out, deep=True).problems == []
+
+
 def test_a_chunk_that_is_stored_in_the_target_meanwhile_stays(tmp_path, at_copy):
     part, out = make(tmp_path / "part", 4), tmp_path / "out"
     new = iter("abcd")

@@ -113,7 +113,8 @@ def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
     with GulpDirectory(path) as directory:
         by_chunk: dict[int, list[str]] = {number: [] for number in listing.chunks}
         for id_, number in directory.chunk_lookup.items():
-            by_chunk[number].append(id_)
+            # Who writes a single chunk may have stored it since they were listed.
+            by_chunk.setdefault(number, []).append(id_)
         manifest = directory.manifest
     # In the target nothing would tell that they are lost.
     if lost := lost_chunks(store, manifest.runs):
@@ -122,7 +123,7 @@ def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
             "new directory: merge the copy to do without them"
         )
     require_failures_file(store, manifest)
-    chunks = {number: tuple(ids) for number, ids in by_chunk.items() if ids}
+    chunks = {number: tuple(ids) for number, ids in sorted(by_chunk.items()) if ids}
     return Part(path, store, manifest, chunks, removals.erased)
 
 
