@@ -262,6 +262,72 @@ def test_a_changed_entry_is_not_trusted_though_its_map_is_json(tmp_path):
     assert report.lost[0].item == "item0"
 
 
+def with_key(path, id_, old, new, value=None):
+    """Give another name to a key of an entry, or add one."""
+    entries = json.loads(path.read_bytes())
+    entry = entries[id_]
+    if value is None:
+        entries[id_] = {new if key == old else key: entry[key] for key in entry}
+    else:
+        entry[new] = value
+    path.write_bytes(dump_gmeta(entries))
+
+
+def timed(folder):
+    """Write an item with times and facts of its source, and one of two metadata."""
+    folder.mkdir()
+    chunk = next(GulpDirectory(folder).new_chunks(1))
+    with chunk.open("wb"):
+        times = Timed([0, 20, 40], Fraction(1, 600), width=32)
+        chunk.append("timed", {"a": 1}, times)
+        chunk.append("twice", {"a": 1}, make_frames(2))
+        chunk.append("twice", {"a": 2}, [])
+    return content(folder)
+
+
+@pytest.mark.parametrize("id_", ["timed", "twice"])
+def test_extras_under_a_damaged_key_are_told_by_their_check(tmp_path, id_):
+    before = timed(tmp_path / "in")
+    with_key(tmp_path / "in/meta_0.gmeta", id_, "gulp2", "gulp3")
+    report = repaired(tmp_path / "in", tmp_path / "out", items=2, lost=[])
+    assert report.frames_without_checksum == 0
+    assert report.notes == [
+        f"meta_0.gmeta, item '{id_}': has its extras under a damaged key, and they are "
+        "whole by their check"
+    ]
+    assert content(tmp_path / "out") == before
+
+
+def test_frames_of_extras_under_a_damaged_key_are_compared(tmp_path):
+    timed(tmp_path / "in")
+    with_key(tmp_path / "in/meta_0.gmeta", "timed", "gulp2", "gulp3")
+    change(tmp_path / "in/data_0.gulp", 200)  # in a table: it can still be decoded
+    report = repaired(tmp_path / "in", tmp_path / "out", items=1)
+    assert [(loss.item, loss.frames) for loss in report.lost] == [("timed", (0,))]
+
+
+def test_a_key_that_was_added_to_an_entry_costs_no_item(tmp_path):
+    before = timed(tmp_path / "in")
+    with_key(tmp_path / "in/meta_0.gmeta", "timed", None, "note", "blurred")
+    report = repaired(tmp_path / "in", tmp_path / "out", items=2, salvaged=[])
+    assert [str(loss) for loss in report.lost] == [
+        "meta_0.gmeta, item 'timed': not copied, as the format does not have such "
+        "keys: 'note'"
+    ]
+    assert content(tmp_path / "out") == before
+
+
+def test_a_key_that_was_added_to_an_entry_of_gulpio2_is_a_loss(tmp_path):
+    source = make(tmp_path / "in", num_items=1)
+    path = source / "meta_0.gmeta"
+    entries = json.loads(path.read_bytes())
+    del entries["item0"]["gulp2"]
+    path.write_bytes(dump_gmeta(entries))
+    with_key(path, "item0", None, "note", "blurred")
+    report = repaired(source, tmp_path / "out", items=1, frames_without_checksum=3)
+    assert [loss.item for loss in report.lost] == ["item0"]
+
+
 def test_a_missing_data_file_is_a_loss_by_item(tmp_path):
     source = make(tmp_path / "in")
     (source / "data_1.gulp").unlink()

@@ -117,6 +117,19 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-60])
 
 
+def test_an_entry_of_which_two_keys_rotted_is_had_back(tmp_path: Path) -> None:
+    source = indexed(tmp_path / "in")
+    before = items_of(source)
+    damaged(
+        source / "meta_0.gmeta",
+        lambda data: data.replace(b"gulp2", b"gulp3", 1).replace(b"check", b"chgck", 1),
+    )
+    report = repaired(source, tmp_path / "out")
+    assert report.ok
+    assert report.notes == ["meta_0.gmeta: damaged. index.arrow has all of it"]
+    assert items_of(tmp_path / "out") == before
+
+
 @pytest.mark.parametrize("damage", [lose, empty, cut])
 @pytest.mark.parametrize("old", [False, True], ids=["", "no checksums"])
 def test_items_of_a_lost_map_keep_id_and_metadata(

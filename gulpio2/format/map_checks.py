@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
 __all__ = [
+    "ENTRY_KEYS",
     "MapFindings",
     "check_deleted",
     "check_failures_file",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 _MAP_BACK = "Put the map back, or salvage its frames with `gulp2 repair`"
-_ENTRY_KEYS = frozenset({"frame_info", "meta_data", EXTRAS_KEY})
+ENTRY_KEYS = frozenset({"frame_info", "meta_data", EXTRAS_KEY})
 
 
 @dataclass(slots=True)
@@ -167,7 +168,7 @@ def _check_entry(
     def report(code: str, message: str) -> None:
         found.problems.append(Problem(code, message, file, item=id_))
 
-    for key in entry.keys() - _ENTRY_KEYS:
+    for key in entry.keys() - ENTRY_KEYS:
         report("unknown-key", f"{key!r} is no key of this version of the format")
     if not entry["meta_data"]:
         report("no-metadata", "meta_data is empty; GulpIO2 cannot read such an item")

@@ -102,7 +102,8 @@ def repair_directory(
     own check, and all of its frames are, by their checksums. Frames without a
     checksum, which GulpIO2 wrote, must be decodable. The bytes of the JPEGs, times,
     source facts and metadata are moved unchanged, in chunks of the same numbers.
-    Metadata nested too deeply to be stored again, which GulpIO2 allows, is lost.
+    Metadata nested too deeply to be stored again, which GulpIO2 allows, is lost, and so
+    is what stands in an entry under keys that the format does not have.
 
     Frames of such an item that are not where its entry says are looked for in all data
     files: bytes may have been put in or cut out, or files have changed their names.

@@ -11,13 +11,14 @@ from gulpio2.format.entry import (
     covered_part,
     load_extras,
 )
+from gulpio2.format.map_checks import ENTRY_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gulpio2.format.removals import Removals
 
-__all__ = ["deleted_frames", "read_entry"]
+__all__ = ["deleted_frames", "known_part", "read_entry"]
 
 
 def read_entry(
@@ -53,6 +54,38 @@ def read_entry(
         crc32 = load_extras(written, where=id_).crc32
     unknown = [None] * (num_frames - len(crc32))
     return extras, written is not None, [*crc32.tolist(), *unknown]
+
+
+def known_part(id_: str, entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Leave out of an entry what is under keys that the format does not have.
+
+    Damage may have hit the name of the key of the extras. One without that key would be
+    taken for one of GulpIO2, which has neither times nor checksums to lose.
+
+    Parameters
+    ----------
+    id_ : str
+        The item.
+    entry : dict
+        Its entry, which has the form of one.
+
+    Returns
+    -------
+    part : dict
+        With its extras under their own key, if their check shows that they are it.
+    unknown : list of str
+        The keys that are no part of it, or that its check covers all the same: what is
+        under them cannot be stored again.
+    """
+    unknown = [key for key in entry if key not in ENTRY_KEYS]
+    if len(unknown) == 1 and EXTRAS_KEY not in entry:
+        (wrong,) = unknown
+        part = {EXTRAS_KEY if key == wrong else key: entry[key] for key in entry}
+        if read_entry(id_, part)[1]:
+            return part, []
+    if not unknown or read_entry(id_, entry)[1]:
+        return entry, unknown
+    return {key: entry[key] for key in entry if key in ENTRY_KEYS}, unknown
 
 
 def deleted_frames(removals: Removals | None) -> Iterator[tuple[int, int, int]]:

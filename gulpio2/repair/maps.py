@@ -17,7 +17,7 @@ from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import salvage_map
 from gulpio2.format.wording import cannot_be_read, counted
-from gulpio2.repair.entries import read_entry
+from gulpio2.repair.entries import known_part, read_entry
 from gulpio2.repair.report import Loss
 from gulpio2.repair.unread import why_unread
 from gulpio2.storage.index.composing import state_in
@@ -122,7 +122,7 @@ def read_map(
             indexed.fault = ""  # it is told once
         return reading
     trusted = {id_ for id_, entry in reading.pairs if read_entry(id_, entry)[1]}
-    is_whole = reading.sound and len(trusted) == len(reading.pairs)
+    is_whole = not reading.lost and len(trusted) == len(reading.pairs)
     if told.is_current and not is_whole:
         why = "damaged" if reading.is_json else reading.fault or reading.lost[0].reason
         text = f"{meta_name(file.number)}: {why}. {INDEX_NAME} has all of it"
@@ -175,8 +175,16 @@ def _as_it_is(store: Store, number: int) -> MapReading:
             text = f"its entry {fault[:200]}"
             reading.lost.append(Loss(name, text, item=id_))
             reading.sound = False
-        else:
-            reading.pairs.append((id_, entry))
+            continue
+        part, unknown = known_part(id_, entry)
+        reading.pairs.append((id_, part))
+        if unknown:
+            keys = ", ".join(map(repr, unknown))[:200]
+            text = f"not copied, as the format does not have such keys: {keys}"
+            reading.lost.append(Loss(name, text, item=id_))
+        elif part is not entry:
+            text = f"{name}, item {id_!r}: has its extras under a damaged key"
+            reading.notes.append(f"{text}, and they are whole by their check")
     return reading
 
 
