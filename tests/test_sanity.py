@@ -243,6 +243,36 @@ def test_deleted_items_are_not_lost_where_nothing_tells_what_was_deleted(tmp_pat
     assert codes == {"bad-removals", "unreferenced-bytes"}
 
 
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        (lambda data: data[:40], "40 bytes that are not JSON"),
+        (lambda data: b'{"check": 1, "check": 2}', "key 'check' appears twice"),
+    ],
+)
+def test_of_a_damaged_small_file_is_told_what_becomes_of_it(tmp_path, damage, what):
+    GulpIngestor(FrameAdapter(num_items=3), tmp_path / "in", 2, 1).run()
+    delete_items(tmp_path / "in", ["item1"])
+    advice = {
+        "gulp.json": "It can be removed: the frames do not depend on it",
+        "deleted.json": "Items that were deleted stay hidden without it",
+    }
+    for name in advice:
+        path = tmp_path / "in" / name
+        path.write_bytes(damage(path.read_bytes()))
+    found = {
+        each.file: each.message for each in check_directory(tmp_path / "in").problems
+    }
+    lost = repair_directory(tmp_path / "in", tmp_path / "out").lost
+    reasons = {loss.file: loss.reason for loss in lost}
+    for name, text in advice.items():
+        # The check itself must not send to the check, nor name the file twice.
+        assert found[name].startswith(what)
+        assert text in found[name]
+        assert found[name] in reasons[name]
+        assert f"{name}: " not in reasons[name]
+
+
 def test_items_that_an_older_map_has_lost_are_named_by_the_index(tmp_path):
     make_gulp_directory(tmp_path, num_items=6, items_per_chunk=3)
     path = tmp_path / "meta_0.gmeta"

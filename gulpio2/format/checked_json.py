@@ -54,7 +54,7 @@ def load_checked(data: bytes, *, where: str, advice: str) -> dict[str, Any]:
     MetaFileError
         Anything of its content is not as it was written.
     """
-    value = load_ordered_json(data, where=where)
+    value = load_ordered_json(data, where=where, advice=advice)
     if not isinstance(value, dict):
         raise MetaFileError(f"{where}: holds no JSON object. {advice}")
     body = {key: item for key, item in value.items() if key != "check"}

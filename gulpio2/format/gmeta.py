@@ -63,8 +63,17 @@ def join_gmeta(entries: Mapping[str, str]) -> bytes:
     return f"{{{', '.join(items)}}}".encode("ascii")
 
 
-def load_ordered_json(data: bytes, *, where: str) -> Any:
+def load_ordered_json(data: bytes, *, where: str, advice: str = "") -> Any:
     """Parse JSON into ordered mappings, refusing what cannot be parsed by name.
+
+    Parameters
+    ----------
+    data : bytes
+        The whole file.
+    where : str
+        Its path, for the message.
+    advice : str, optional
+        What may be done about a damaged one that is no map, for the message.
 
     Raises
     ------
@@ -81,14 +90,17 @@ def load_ordered_json(data: bytes, *, where: str) -> Any:
     try:
         value = json.loads(data, object_pairs_hook=ordered)
     except (ValueError, RecursionError) as cause:
-        advice = ". ".join(filter(None, (advice_for_pickle(data), _HINT)))
+        advice = advice or ". ".join(filter(None, (advice_for_pickle(data), _HINT)))
         raise MetaFileError(
             f"{where}: {len(data)} bytes that are not JSON ({cause}). {advice}"
         ) from cause
     if isinstance(value, OrderedDict) and len(value) != len(last):
         seen: set[str] = set()
         twice = next(key for key, _ in last if key in seen or seen.add(key))  # type: ignore[func-returns-value]  # add() is the else
-        raise MetaFileError(f"{where}: id {twice!r} appears twice. {_HINT}")
+        what = "key" if advice else "id"
+        raise MetaFileError(
+            f"{where}: {what} {twice!r} appears twice. {advice or _HINT}"
+        )
     return value
 
 

@@ -284,7 +284,7 @@ def _removals(store: Store, report: RepairReport) -> Removals | None:
     try:
         return read_removals(store)
     except MetaFileError as cause:
-        why = str(cause)
+        why = str(cause).removeprefix(f"{store.path(REMOVALS_NAME)}: ")
     except OSError as cause:
         why = why_unread(cause)
     reason = f"what was deleted can no longer be told: {why}"

@@ -38,7 +38,8 @@ def take_over_files(store: Store, output: Store | None, report: RepairReport) ->
         if MANIFEST_NAME in store.names():
             report.lost.append(Loss(MANIFEST_NAME, "is a link to what is not there"))
     except MetaFileError as cause:
-        report.lost.append(Loss(MANIFEST_NAME, str(cause)))
+        why = str(cause).removeprefix(f"{MANIFEST_NAME}: ")
+        report.lost.append(Loss(MANIFEST_NAME, why))
     except OSError as cause:
         report.lost.append(Loss(MANIFEST_NAME, why_unread(cause)))
     checksums = {}

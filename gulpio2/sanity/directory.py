@@ -139,7 +139,8 @@ class _DirectoryCheck:
         try:
             self._read_removals()
         except MetaFileError as cause:
-            problem = Problem("bad-removals", str(cause), REMOVALS_NAME)
+            text = str(cause).removeprefix(f"{self.store.path(REMOVALS_NAME)}: ")
+            problem = Problem("bad-removals", text, REMOVALS_NAME)
             self.findings.add([problem])
         except OSError as cause:
             self.findings.add([unreadable(REMOVALS_NAME, cause)])
