@@ -648,8 +648,8 @@ def test_a_chunk_of_which_nothing_is_left_is_noted_where_no_manifest_tells_of_it
     assert report.ok
     assert [str(note) for note in report.notes] == [
         "this directory: there is no chunk 0, and there are later ones: was it removed "
-        "or renamed, or not copied? Writers number chunks from 0 without gaps "
-        "[number-gap]"
+        "or renamed, or not copied? An ingest leaves out only numbers of chunks of "
+        "which it could store no item [number-gap]"
     ]
     # A run that is not finished may write it yet.
     (folder / "ingest.journal").write_bytes(b"")

@@ -159,8 +159,8 @@ def note_gaps(numbers: Iterable[int]) -> list[Problem]:
     more = f" and {len(gaps) - _MOST_GAPS} more gaps" if len(gaps) > _MOST_GAPS else ""
     text = (
         f"there is no chunk {', '.join(gaps[:_MOST_GAPS])}{more}, and there are later "
-        "ones: was it removed or renamed, or not copied? Writers number chunks from 0 "
-        "without gaps"
+        "ones: was it removed or renamed, or not copied? An ingest leaves out only "
+        "numbers of chunks of which it could store no item"
     )
     return [Problem("number-gap", text, ".")]
 
