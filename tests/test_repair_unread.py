@@ -469,3 +469,23 @@ def fail_when_items_are_compared(patch: pytest.MonkeyPatch, name: str) -> None:
 
     read, lost_items = LocalStore.read, lost.lost_items
     patch.setattr(maps, "lost_items", comparing)
+
+
+@pytest.mark.parametrize("has_index", [False, True])
+def test_a_map_that_nobody_may_look_at_costs_no_other_chunk(
+    tmp_path: Path, has_index: bool
+) -> None:
+    source, target = tmp_path / "in", tmp_path / "out"
+    make_gulp_directory(source, num_items=4, num_frames=3).close()
+    if has_index:
+        build_index(source)
+    path = source / "meta_0.gmeta"
+    path.unlink()
+    path.symlink_to(path.name)  # in a circle; as a link into a folder of somebody else
+    dry = repair_directory(source, target, dry_run=True)
+    report = repair_directory(source, target)
+    assert {**dry.to_json(), "dry_run": False} == report.to_json()
+    (loss,) = report.lost
+    assert loss.reason.startswith(f"cannot be read: cannot read {path}: Too many level")
+    assert (report.items, report.frames) == (4 if has_index else 2, 12)
+    assert check_directory(target, deep=True).problems == []

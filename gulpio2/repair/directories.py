@@ -380,6 +380,13 @@ def _sources(
         [Path(store.path(name(each))) for each in sorted(numbers)]
         for name in (data_name, meta_name)
     )
-    if not all(is_there(path) for path in maps):  # items may be known by the index
+    if not all(map(_may_be_read, maps)):  # items may be known by the index
         maps.append(Path(store.path(INDEX_NAME)))
     return data, maps
+
+
+def _may_be_read(path: Path) -> bool:
+    """Tell whether a file is there; not so where the system does not say."""
+    with contextlib.suppress(StorageError):
+        return is_there(path)
+    return False
