@@ -250,6 +250,20 @@ def test_a_cut_map_gives_the_entries_before_the_cut(tmp_path, keep):
         assert found[id_] == expected[id_]
 
 
+@pytest.mark.parametrize("follows", ["item1", "item2", "item4"])
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_lost_brace_at_the_end_of_an_entry_costs_no_item(tmp_path, follows, which):
+    source = make(tmp_path / "in", items_per_chunk=5)
+    before = content(source)
+    path = source / "meta_0.gmeta"
+    at = path.read_bytes().index(f'}}}}, "{follows}"'.encode()) + which
+    change(path, at, ord(" "))
+    report = repaired(source, tmp_path / "out", items=5, salvaged=[])
+    assert [loss.item for loss in report.lost] == [None]
+    assert "; 5 entries can" in report.lost[0].reason
+    assert content(tmp_path / "out") == before
+
+
 def test_a_changed_entry_is_not_trusted_though_its_map_is_json(tmp_path):
     source = make(tmp_path / "in")
     expected = items_of(source)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN, end_of_next_marker
+from gulpio2.format.map_checks import ENTRY_KEYS
 from gulpio2.format.records import ALIGNMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 __all__ = ["FoundFrame", "JpegFinder", "gaps_between", "placeholder_id", "salvage_map"]
 
@@ -63,7 +64,7 @@ def salvage_map(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     text = data.decode("utf-8", "replace")
     decoder = json.JSONDecoder()
     separator = _ENTRY.decode("ascii")
-    found = []
+    found: list[tuple[str, dict[str, Any]]] = []
     position = failures = 0
     while failures < _MAX_FAILURES and (at := text.find(separator, position)) >= 0:
         position = at + len(separator)
@@ -76,10 +77,27 @@ def salvage_map(data: bytes) -> list[tuple[str, dict[str, Any]]]:
         except (ValueError, RecursionError):
             continue
         if validate_entry(entry) is None:
-            found.append((id_, entry))
+            found += _each_of(id_, entry)
             position = end
             failures -= 1
     return found
+
+
+def _each_of(id_: str, entry: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Give an entry, and those it has swallowed where the brace at its end is lost."""
+    entries = [(id_, entry)]
+    while entries:
+        id_, entry = entries.pop()
+        yield id_, entry
+        others = [key for key, value in entry.items() if _is_other(key, value)]
+        entries += [(key, entry.pop(key)) for key in reversed(others)]
+
+
+def _is_other(key: str, value: object) -> bool:
+    """Tell whether what an entry has under a key is an entry too."""
+    if key in ENTRY_KEYS or not isinstance(value, dict):
+        return False
+    return validate_entry(value) is None
 
 
 def _string_before(text: str, end: int) -> str | None:
