@@ -237,8 +237,10 @@ def restore(directory: _Directory, state: dict[str, Any]) -> None:
         for number in _chunks_of(directory, entries, of_chunks)
         if states.get(number) is None or states[number] != directory._state_of(number)
     )
-    if directory._index is None and "chunk_lookup" in changes:
-        _apply(directory.chunk_lookup, changes["chunk_lookup"])  # they are found by it
+    lookup = changes.get("chunk_lookup")
+    if directory._index is None and isinstance(lookup, tuple):
+        # Entries are found by it, also those of items that were taken out of it.
+        _apply(directory.chunk_lookup, (*lookup[:2], ()))
     _apply_entries(directory, entries)
     for name, change in changes.items():
         if isinstance(change, tuple):

@@ -167,3 +167,14 @@ def test_an_item_that_was_taken_out_is_not_found_in_a_copy(directory):
     for source in (view, pickle.loads(pickle.dumps(view))):
         with pytest.raises(ItemNotFoundError):
             source.read_clip("item1")
+
+
+def test_a_copy_of_a_view_has_an_item_that_was_edited_and_taken_out(directory):
+    view = directory.view(["item1", "item4"])
+    directory.merged_meta_dict["item1"]["meta_data"][0]["label"] = "edited"
+    del directory.chunk_lookup["item1"]
+    for made in (copy.deepcopy(view), pickle.loads(pickle.dumps(view))):
+        assert made.merged_meta_dict["item1"]["meta_data"][0]["label"] == "edited"
+        assert made.read_clip("item4").shape[0] == 4
+        with pytest.raises(ItemNotFoundError):
+            made.read_clip("item1")
