@@ -30,6 +30,7 @@ from gulpio2.storage.index.fitting import (
 from gulpio2.storage.index.masks import rows_of_mask
 from gulpio2.storage.index.plain_names import with_plain_names
 from gulpio2.storage.index.table import without_frames
+from gulpio2.storage.index.typed import half_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -176,7 +177,8 @@ def _parse(text: str, names: Collection[str]) -> tuple[Any, _Translator]:
         ) from cause
     except (ValueError, OverflowError, TypeError, NotImplementedError) as cause:
         # All but the first are Arrow's, of a value that it does not take.
-        raise ValueError(f"in the condition {_shown(text)}: {cause}") from cause
+        told = half_of(cause) if isinstance(cause, UnicodeEncodeError) else str(cause)
+        raise ValueError(f"in the condition {_shown(text)}: {told}") from cause
 
 
 def _shown(text: str) -> str:

@@ -24,6 +24,7 @@ __all__ = [
     "MAX_COLUMNS",
     "TypedColumn",
     "first_metadata",
+    "half_of",
     "json_text",
     "typed_columns",
 ]
@@ -109,6 +110,15 @@ def json_text(value: Any) -> str | None:
         return None
     text = json.dumps(value, ensure_ascii=False)
     return text if _is_text(text) else _HALVES.sub(_escaped, text)
+
+
+def half_of(cause: UnicodeEncodeError) -> str:
+    """Say that a text holds half a character, and how a column may have it."""
+    half = cause.object[cause.start]
+    return (
+        f"{half!r} is half a character, as bytes that are no UTF-8 become, and no text "
+        f"in a column has it; in one of JSON text it is written \\\\u{ord(half):04x}"
+    )
 
 
 def _escaped(found: re.Match[str]) -> str:
