@@ -250,14 +250,17 @@ def test_a_cut_map_gives_the_entries_before_the_cut(tmp_path, keep):
         assert found[id_] == expected[id_]
 
 
-@pytest.mark.parametrize("follows", ["item1", "item2", "item4"])
+@pytest.mark.parametrize("other", [b" ", b"|", b"]", b"\xfd"])
 @pytest.mark.parametrize("which", [0, 1])
-def test_a_lost_brace_at_the_end_of_an_entry_costs_no_item(tmp_path, follows, which):
+def test_a_lost_brace_at_the_end_of_an_entry_costs_no_item(tmp_path, other, which):
     source = make(tmp_path / "in", items_per_chunk=5)
     before = content(source)
     path = source / "meta_0.gmeta"
-    at = path.read_bytes().index(f'}}}}, "{follows}"'.encode()) + which
-    change(path, at, ord(" "))
+    data = path.read_bytes()
+    for follows in ("item1", "item2", "item4"):
+        at = data.index(f'}}}}, "{follows}"'.encode()) + which
+        data = data[:at] + other + data[at + 1 :]
+    path.write_bytes(data)
     report = repaired(source, tmp_path / "out", items=5, salvaged=[])
     assert [loss.item for loss in report.lost] == [None]
     assert "; 5 entries can" in report.lost[0].reason

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.format.gmeta import validate_entry
 from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN, end_of_next_marker
-from gulpio2.format.map_checks import ENTRY_KEYS
 from gulpio2.format.records import ALIGNMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 __all__ = ["FoundFrame", "JpegFinder", "gaps_between", "placeholder_id", "salvage_map"]
 
@@ -26,6 +25,7 @@ _START = SOI + b"\xff"
 _MAX_MARKERS = 1000
 # Places of a map that look like an entry and are none; damage makes a few of them.
 _MAX_FAILURES = 1000
+_DECODER = json.JSONDecoder()
 
 
 def placeholder_id(number: int, offset: int) -> str:
@@ -62,9 +62,8 @@ def salvage_map(data: bytes) -> list[tuple[str, dict[str, Any]]]:
         own check tells (`gulpio2.format.entry.covered_part`).
     """
     text = data.decode("utf-8", "replace")
-    decoder = json.JSONDecoder()
     separator = _ENTRY.decode("ascii")
-    found: list[tuple[str, dict[str, Any]]] = []
+    found = []
     position = failures = 0
     while failures < _MAX_FAILURES and (at := text.find(separator, position)) >= 0:
         position = at + len(separator)
@@ -72,36 +71,44 @@ def salvage_map(data: bytes) -> list[tuple[str, dict[str, Any]]]:
         id_ = _string_before(text, at)
         if id_ is None:
             continue
-        try:
-            entry, end = decoder.raw_decode(text, text.index("{", at))
-        except (ValueError, RecursionError):
-            continue
-        if validate_entry(entry) is None:
-            found += _each_of(id_, entry)
-            position = end
+        start, behind = text.index("{", at), text.find(separator, position)
+        if read := _entry_at(text, start, behind):
+            found.append((id_, read[0]))
+            position = start + read[1]
             failures -= 1
     return found
 
 
-def _each_of(id_: str, entry: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give an entry, and those it has swallowed where the brace at its end is lost."""
-    entries = [(id_, entry)]
-    while entries:
-        id_, entry = entries.pop()
-        yield id_, entry
-        others = [key for key, value in entry.items() if _is_other(key, value)]
-        entries += [(key, entry.pop(key)) for key in reversed(others)]
+def _entry_at(text: str, start: int, behind: int) -> tuple[dict[str, Any], int] | None:
+    """Read the entry that begins at `start`; give it, and its length, if there is one.
+
+    Another one seems to begin behind it: there its id has been, or -1.
+    """
+    if behind < 0:
+        return _read_entry(text[start:])
+    if read := _read_entry(text[start:behind]):
+        return read
+    # A brace at its end may be lost, or be another character now. All that follows
+    # would be its own, were it read as a whole.
+    cut = text[start : _start_of_string(text, behind)].rstrip().removesuffix(",")
+    cut = cut.rstrip()
+    for closed in (cut + "}", cut[:-1] + "}", cut[:-2] + "}}"):
+        if read := _read_entry(closed):
+            return read
+    return _read_entry(text[start:])  # its metadata has what looks like another entry
 
 
-def _is_other(key: str, value: object) -> bool:
-    """Tell whether what an entry has under a key is an entry too."""
-    if key in ENTRY_KEYS or not isinstance(value, dict):
-        return False
-    return validate_entry(value) is None
+def _read_entry(text: str) -> tuple[dict[str, Any], int] | None:
+    """Read the entry that a text begins with; give it, and its length, if it is one."""
+    try:
+        entry, length = _DECODER.raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return (entry, length) if validate_entry(entry) is None else None
 
 
-def _string_before(text: str, end: int) -> str | None:
-    """Give the string whose closing quote is at `end`."""
+def _start_of_string(text: str, end: int) -> int:
+    """Find where the string begins whose closing quote is at `end`, or -1."""
     start = end
     while (start := text.rfind('"', 0, start)) >= 0:
         before = start
@@ -110,6 +117,12 @@ def _string_before(text: str, end: int) -> str | None:
         if (start - before) % 2 == 0:
             break
         start = before
+    return start
+
+
+def _string_before(text: str, end: int) -> str | None:
+    """Give the string whose closing quote is at `end`."""
+    start = _start_of_string(text, end)
     if start < 0:
         return None
     try:
