@@ -130,7 +130,7 @@ def test_a_manifest_that_is_a_link_to_nowhere_is_told_in_a_line(
 @pytest.mark.parametrize("copy", [True, False])
 def test_a_merge_shows_a_bar_and_says_how_to_go_on(tmp_path, monkeypatch, copy):
     from gulpio2.cli import progress
-    from gulpio2.merge import directories
+    from gulpio2.merge import data
     from gulpio2.storage.links import copy_file
     from gulpio2.testing import FrameAdapter
 
@@ -148,7 +148,7 @@ def test_a_merge_shows_a_bar_and_says_how_to_go_on(tmp_path, monkeypatch, copy):
 
     with monkeypatch.context() as patch:
         if copy:
-            patch.setattr(directories, "copy_file", interrupted)
+            patch.setattr(data, "copy_file", interrupted)
         else:
             patch.setattr(os, "link", interrupted)
         output = run(*words, tmp_path / "out", status=130)
