@@ -2,11 +2,13 @@
 
 import contextlib
 import errno
+import os
 
 import pytest
 
 import gulpio2.merge.data
 import gulpio2.storage.links
+import gulpio2.storage.locks
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import (
     ChunkMismatchError,
@@ -81,6 +83,19 @@ def test_what_is_appended_by_who_has_a_part_open_does_not_come_by_a_link(tmp_pat
     assert list(GulpDirectory(part).chunk_lookup) == ["item0", "item1", "later"]
     report = merge_directories([part], tmp_path / "closed")
     assert (report.linked, report.copied) == (1, 0)
+
+
+def test_a_part_whose_data_files_cannot_be_locked_is_copied(tmp_path, monkeypatch):
+    part, real = make(tmp_path / "part"), gulpio2.storage.locks.lock_file
+
+    def lock_file(fd, **options):  # as by NFS one that may only be read
+        if os.path.samestat(os.fstat(fd), (part / "data_0.gulp").stat()):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return real(fd, **options)
+
+    monkeypatch.setattr("gulpio2.storage.locks.lock_file", lock_file)
+    report = merge_directories([part], tmp_path / "out")
+    assert (report.linked, report.copied) == (0, 1)
 
 
 def test_a_chunk_that_is_stored_in_a_part_once_it_was_listed_is_brought(

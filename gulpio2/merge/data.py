@@ -6,7 +6,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import ChunkMismatchError, LockedError, StorageNotFoundError
+from gulpio2.errors import ChunkMismatchError, StorageError, StorageNotFoundError
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.merge.parts import data_path, read_map
@@ -76,7 +76,9 @@ def _share(part: Part, chunk: int, end: int, path: str) -> bool:
         try:
             # One that may not be opened may be linked all the same.
             lock.take(source, replacing=True, at_once=True)
-        except LockedError:
+        except StorageError:
+            # Or nobody can tell whether another has it: by the network a file that
+            # may only be read is not locked.
             return False
         # If it is longer than its map says, something was being appended to it.
         is_longer = part.store.size(data_name(chunk)) > end
