@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -168,6 +168,8 @@ class ChunkSession:
         self.data_name = data_name
         self.token = new_token()
         self.partial: str | None = None  # once the data file has its final name
+        self.noted: list[tuple[Store, str]] = [(store, data_name)]
+        """Directories and names under which notes of deleted items speak of it."""
         self.is_new = False
         """Whether nothing had the name of the data file when it was begun."""
         self.is_unmapped = False
@@ -228,7 +230,9 @@ class ChunkSession:
                 if self.partial is not None:
                     if self.is_new:
                         refuse_taken(self.store.path(self.data_name), since_opened=True)
-                    with forgetting_deleted(self.store, self.data_name):
+                    with ExitStack() as stack:
+                        for store, name in self.noted:
+                            stack.enter_context(forgetting_deleted(store, name))
                         map_file.drop()
                     self.store.rename(self.partial, self.data_name)
                     self.partial = None
@@ -364,4 +368,6 @@ def begin_writing(
             session.close()
             return begin_writing(data_path, meta_path, meta_dict, stored, lock)
         session.is_new = not is_there(path)
+        if (link := Path(data_path)) != path:
+            session.noted.append((LocalStore(link.parent), link.name))
     return session

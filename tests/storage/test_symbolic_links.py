@@ -10,8 +10,12 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import StorageError
+from gulpio2.format.layout import REMOVALS_NAME
+from gulpio2.format.removals import Removals
+from gulpio2.removal import delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import LocalStore, follow_link
+from gulpio2.storage.removals_file import read_removals
 from gulpio2.testing import make_frames
 
 if TYPE_CHECKING:
@@ -74,6 +78,23 @@ def test_a_map_whose_link_leads_nowhere_yet_is_made_there(disk, linked, flag):
         (disk / name).unlink()
     write(linked, flag, "new")
     assert ids_in(disk) == ids_in(linked) == ["new"]
+    assert all((linked / name).is_symlink() for name in NAMES)
+
+
+@pytest.mark.parametrize("is_noted_there", [False, True], ids=["here", "both"])
+def test_a_chunk_behind_links_that_is_written_anew_has_no_deleted_items(
+    disk, linked, is_noted_there
+):
+    write(disk, "ab", "gone")
+    delete_items(disk, ["gone"])
+    notes = disk / REMOVALS_NAME
+    (linked / REMOVALS_NAME).write_bytes(notes.read_bytes())
+    if not is_noted_there:
+        notes.unlink()
+    write(linked, "wb", "new")
+    for folder in (disk, linked):
+        assert read_removals(LocalStore(folder)) == Removals()
+        assert check_directory(folder, deep=True).problems == []
     assert all((linked / name).is_symlink() for name in NAMES)
 
 
