@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import ItemNotFoundError
+from gulpio2.errors import ItemNotFoundError, ReadRangeError
+from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
 from gulpio2.format.layout import data_name, list_chunks, meta_name
+from gulpio2.format.other_frames import known_crc32
 from gulpio2.format.removals import Removals, entry_spans, merge_spans
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import require_known_version
@@ -196,13 +198,35 @@ def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) 
         for id_, entry in there.items()
         if not _begins_with(hidden[places[id_]][1]["frame_info"], entry["frame_info"])
     }
-    if others:  # appended to, or written anew with its chunk, since it was noted
+    store.close()  # another may have replaced the data file since it was looked at
+    lost = {
+        id_
+        for id_ in gone
+        if id_ not in there and not _has_frames(store, number, hidden[places[id_]][1])
+    }
+    # Appended to, or written anew with its chunk or without it, since it was noted.
+    if others or lost:
         for place, pair in others.items():
             hidden[place] = pair
+        kept = [pair for pair in hidden if pair[0] not in lost]
+        removals.deleted[number] = kept
+        if not kept:
+            del removals.deleted[number]
         write_removals(store, removals)
     with replacing_unless_changed(store, name, number, content) as writer:
         writer.write(dump_gmeta(entries))
     return len(content)
+
+
+def _has_frames(store: Store, number: int, entry: dict[str, Any]) -> bool:
+    """Tell whether the data file may still hold frames of an entry."""
+    known = known_crc32(entry)
+    for (start, pad, length), crc32 in known.items():
+        with suppress(ReadRangeError):
+            data = store.read_at(data_name(number), start, length - pad)
+            if crc32_of(data) == crc32:
+                return True
+    return not known
 
 
 def _begins_with(frames: Sequence[Any], first: Sequence[Any]) -> bool:

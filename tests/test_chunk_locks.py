@@ -392,6 +392,26 @@ def test_a_chunk_that_is_written_anew_while_its_item_is_deleted_has_the_bytes_no
     assert problems(tmp_path) == []
 
 
+@pytest.mark.parametrize("with_other", [False, True])
+def test_a_chunk_that_is_written_anew_without_an_item_that_is_deleted_has_no_note_of_it(
+    tmp_path, monkeypatch, with_other
+):
+    write(tmp_path, *((id_, {}, JPEGS[:2]) for id_ in ("gone", "a", "other")))
+    other: tuple[str, dict[str, Any], list[Any]] = ("other", {}, JPEGS[4:5])
+
+    def note(*arguments: Any) -> None:
+        monkeypatch.undo()
+        write(tmp_path, ("b", {}, JPEGS[2:4]), *[other] * with_other, flag="wb")
+        write_removals(*arguments)
+
+    monkeypatch.setattr("gulpio2.removal.write_removals", note)
+    delete_items(tmp_path, ["gone", "other"])
+    assert list(new_chunk(tmp_path).meta_dict) == ["b"]
+    assert problems(tmp_path) == []
+    assert [done.items for done in compact_directory(tmp_path)] == [1] * with_other
+    assert problems(tmp_path) == []
+
+
 def assert_refused_beside(chunk: GulpChunk) -> None:
     with pytest.raises(LockedError, match=REFUSED), chunk.open("ab"):
         pytest.fail("it appends to what is about to be replaced")
