@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.appending import ChunkAppender
-from gulpio2.errors import ChunkMismatchError, IngestError, StorageError
+from gulpio2.errors import (
+    ChunkMismatchError,
+    IngestError,
+    StorageError,
+    StorageExistsError,
+)
 from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import settle_other_frames
@@ -82,12 +87,20 @@ class StagedChunk:
                 raise taken_number(store.path(meta_name))
             self.discard(store)  # done before, by a run whose journal was damaged
             return
-        if self.data in names and not _is_free_or_same(store, data_name, self.data):
-            raise taken_number(store.path(data_name))
+        data = store.path(data_name)
+        is_begun = self.data in names and is_there(data)
+        if is_begun and not _is_same(store, data_name, self.data):
+            raise taken_number(data)
         for partial, name in ((self.data, data_name), (self.meta, meta_name)):
             if partial in names:
-                store.rename(partial, name)
+                alone = partial == self.data and not is_begun
+                try:
+                    store.rename(partial, name, alone=alone)
+                except StorageExistsError as cause:  # one that has come just now
+                    raise taken_number(data) from cause
                 store.sync_names()
+        if is_begun:  # it may have had both names
+            store.remove(self.data)
 
     def discard(self, store: Store) -> None:
         """Remove both files."""
@@ -95,12 +108,9 @@ class StagedChunk:
         store.remove(self.meta)
 
 
-def _is_free_or_same(store: Store, name: str, other: str) -> bool:
-    """Tell whether a file of this name is missing, or has the bytes of the other."""
-    try:
-        size = store.size(name)
-    except FileNotFoundError:
-        return True
+def _is_same(store: Store, name: str, other: str) -> bool:
+    """Tell whether a file has the bytes of the other."""
+    size = store.size(name)
     if size != store.size(other):
         return False
     for start in range(0, size, BLOCK):
@@ -233,8 +243,10 @@ class ChunkSession:
                     with ExitStack() as stack:
                         for store, name in self.noted:
                             stack.enter_context(forgetting_deleted(store, name))
-                        map_file.drop()
-                    self.store.rename(self.partial, self.data_name)
+                        # Of a new one, a map that has come since is another's.
+                        if is_mapped or not self.is_new:
+                            map_file.drop()
+                    self._name(self.partial)
                     self.partial = None
                     # Nothing is left to go back to: frames can be salvaged.
                     self._start = self.writer.tell()
@@ -250,6 +262,14 @@ class ChunkSession:
                 raise left_without_map(cause, path, is_new=is_new) from cause
             raise
         self._note(content, note_map)
+
+    def _name(self, partial: str) -> None:
+        """Give the data file its name; a new one replaces none that has come since."""
+        try:
+            self.store.rename(partial, self.data_name, alone=self.is_new)
+        except StorageExistsError:
+            refuse_taken(self.store.path(self.data_name), since_opened=True)
+            raise
 
     def _note(self, content: bytes, note_map: Callable[[bytes], None]) -> None:
         self._start, self.is_unmapped = self.writer.tell(), False

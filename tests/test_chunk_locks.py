@@ -22,6 +22,7 @@ from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import (
     AdapterContractError,
     ChunkMismatchError,
+    IngestError,
     LockedError,
     StorageError,
     StorageExistsError,
@@ -29,7 +30,7 @@ from gulpio2.errors import (
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage.links import link_file
-from gulpio2.storage.local import is_there, open_store
+from gulpio2.storage.local import LocalStore, is_there, open_store
 from gulpio2.storage.local_writer import LocalWriter
 from gulpio2.storage.removable import refuse_other_data
 from gulpio2.storage.removals_file import read_removals, write_removals
@@ -666,6 +667,47 @@ def test_a_number_whose_chunk_was_not_stored_is_still_a_new_one(tmp_path):
     with pytest.raises(StorageExistsError), chunk.open("wb"):
         pytest.fail("opened")
     assert list(GulpDirectory(tmp_path).chunk_lookup) == ["b"]
+
+
+@pytest.mark.parametrize("how", ["new chunk", "ingest", "merge"])
+def test_a_chunk_that_is_stored_in_the_last_instant_is_not_written_over(
+    tmp_path, monkeypatch, how
+):
+    folder, part = tmp_path / "all", tmp_path / "part"
+    make_gulp_directory(part, num_items=1)
+    folder.mkdir()
+    real, other = LocalStore._permit, new_chunk(folder)
+
+    def permit(store: LocalStore, source: str, target: str, *args: Any) -> None:
+        if target == "data_0.gulp":  # where nothing had this name when it was asked
+            monkeypatch.undo()
+            beside = tmp_path / "beside"
+            beside.mkdir()
+            write(beside, ("other", {}, JPEGS[:2]))
+            for name in ("data_0.gulp", "meta_0.gmeta"):
+                (beside / name).rename(folder / name)
+        real(store, source, target, *args)
+
+    monkeypatch.setattr(LocalStore, "_permit", permit)
+    if how == "merge":
+        assert merge_directories([part], folder).chunks == [1]
+    elif how == "ingest":
+        with pytest.raises(
+            IngestError, match=r"data_0\.gulp is there, and is not what"
+        ):
+            GulpIngestor(FrameAdapter(num_items=2), folder, 2, 1).run()
+    else:
+        with (
+            pytest.raises(
+                StorageExistsError, match=r"data_0\.gulp is there, .* was open"
+            ),
+            other.open("wb"),
+        ):
+            other.append("own", {}, JPEGS[2:4])
+    assert GulpDirectory(folder).chunk_lookup["other"] == 0
+    assert list(new_chunk(folder).meta_dict) == ["other"]
+    GulpIngestor(FrameAdapter(num_items=1), folder, 2, 1, on_duplicate="skip").run()
+    assert problems(folder) == []
 
 
 @pytest.mark.parametrize("how", ["ingest", "merge"])

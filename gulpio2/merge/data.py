@@ -6,7 +6,12 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import ChunkMismatchError, StorageError, StorageNotFoundError
+from gulpio2.errors import (
+    ChunkMismatchError,
+    StorageError,
+    StorageExistsError,
+    StorageNotFoundError,
+)
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.merge.parts import data_path, read_map
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
-__all__ = ["bring_data", "brought_before", "next_free", "refuse_replaced"]
+__all__ = ["bring_data", "brought_before", "name_data", "refuse_replaced"]
 
 
 def brought_before(
@@ -129,12 +134,15 @@ def refuse_replaced(
             )
 
 
-def next_free(out: Store, number: int) -> int:
-    """Give the first number from this one on that no chunk has.
+def name_data(out: Store, partial: str, number: int) -> int:
+    """Give a data file the first number from this one on that no chunk has.
 
     Who writes a single chunk does not ask for the lock of the folder, and may have
     stored some while frames were copied.
     """
-    while any(is_there(out.path(name(number))) for name in (data_name, meta_name)):
+    while True:
+        if not any(is_there(out.path(name(number))) for name in (data_name, meta_name)):
+            with suppress(StorageExistsError):  # one that has come just now
+                out.rename(partial, data_name(number), alone=True)
+                return number
         number += 1
-    return number

@@ -29,7 +29,7 @@ from gulpio2.format.manifest import (
     missing_shares,
     without_complete_shares,
 )
-from gulpio2.merge.data import bring_data, brought_before, next_free, refuse_replaced
+from gulpio2.merge.data import bring_data, brought_before, name_data, refuse_replaced
 from gulpio2.merge.parts import (
     Part,
     begin_merge,
@@ -246,8 +246,9 @@ def merge_directories(
                         out.remove(partial)
                         raise
                     if begun is None:
-                        free = number = next_free(out, number)
-                    out.rename(partial, data_name(free))
+                        free = number = name_data(out, partial, number)
+                    else:
+                        out.rename(partial, data_name(begun))
                     out.sync_names()
                 map_ = Path(part.store.path(meta_name(chunk))).absolute()
                 # The commit.

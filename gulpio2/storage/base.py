@@ -132,11 +132,17 @@ class Store(Protocol):
         ...
 
     def rename(
-        self, source: str, target: str, *, made_of: Collection[str] = ()
+        self,
+        source: str,
+        target: str,
+        *,
+        made_of: Collection[str] = (),
+        alone: bool = False,
     ) -> None:
         """Give a synced file its final name, replacing what had it.
 
-        Nobody may read it who may not read each of the files that it is made of.
+        Nobody may read it who may not read each of the files that it is made of. With
+        `alone` it replaces nothing, if the file system can tell: that is refused.
         """
         ...
 

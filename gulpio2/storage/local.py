@@ -285,21 +285,43 @@ class LocalStore:
         settle_permissions(folder / source, folder / target, sources)
 
     def rename(
-        self, source: str, target: str, *, made_of: Collection[str] = ()
+        self,
+        source: str,
+        target: str,
+        *,
+        made_of: Collection[str] = (),
+        alone: bool = False,
     ) -> None:
         """Give a synced file its final name, replacing what had it.
 
         It gets the permissions of a file that it replaces: the new file would shut out
         others who write to the directory. Of those, none that not all have of the files
-        that it is made of.
+        that it is made of. With `alone` a file that has the name stays, and
+        `StorageExistsError` is raised, where the file system knows hard links.
         """
         try:
             self._permit(source, target, made_of)
-            (self.folder / source).replace(self.folder / target)
+            if not (alone and self._link(source, target)):
+                (self.folder / source).replace(self.folder / target)
         except OSError as cause:
             raise refused(
                 cause, f"rename to {target}", self.folder / source, writing=True
             ) from cause
+
+    def _link(self, source: str, target: str) -> bool:
+        """Rename by a second name and the removal of the first; False if it cannot."""
+        file, name = self.folder / source, self.folder / target
+        try:
+            os.link(file, name)
+        except FileExistsError:
+            # By the network a request that is sent again finds what it has done.
+            if not os.path.samestat(file.lstat(), name.lstat()):
+                raise
+        except OSError:
+            return False
+        with suppress(OSError):  # it has its name: the other is a leftover
+            file.unlink()
+        return True
 
     def sync_names(self) -> None:
         """Return once renames and removals are on the disk itself."""

@@ -62,9 +62,9 @@ MUTATIONS = [
     Mutation(
         "leave out the sync of the folder",
         "staging.py",
-        "                store.rename(partial, name)\n"
+        "                    raise taken_number(data) from cause\n"
         "                store.sync_names()\n",
-        "                store.rename(partial, name)\n",
+        "                    raise taken_number(data) from cause\n",
         POWER,
     ),
     Mutation(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gulpio2.errors import StorageError
+from gulpio2.errors import StorageError, StorageExistsError
 from gulpio2.storage import open_store
 from gulpio2.storage.local import LocalStore, new_token
 
@@ -242,6 +242,40 @@ def test_a_rename_replaces_what_had_the_name(store):
     store.sync_names()
     assert store.names() == ["b"]
     assert store.read("b") == b"new"
+
+
+def test_a_rename_alone_replaces_nothing(store):
+    make(store, a=b"new", b=b"old")
+    with pytest.raises(StorageExistsError, match=r"cannot rename to b .*out/a"):
+        store.rename("a", "b", alone=True)
+    assert [store.read(name) for name in "ab"] == [b"new", b"old"]
+    store.rename("a", "c", alone=True)
+    assert sorted(store.names()) == ["b", "c"]
+    assert store.read("c") == b"new"
+
+
+def test_a_rename_alone_is_one_where_there_are_no_hard_links(store, monkeypatch):
+    make(store, a=b"new")
+
+    def link(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    store.rename("a", "b", alone=True)
+    assert store.names() == ["b"]
+
+
+def test_a_rename_alone_that_was_done_already_is_no_error(store, monkeypatch):
+    make(store, a=b"new")
+    real = os.link
+
+    def link(source, target):  # as by NFS, where an answer was lost
+        real(source, target)
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    store.rename("a", "b", alone=True)
+    assert store.names() == ["b"]
 
 
 def test_a_rename_of_nothing_is_a_storage_error(store):
