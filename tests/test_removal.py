@@ -256,6 +256,41 @@ def test_killed_at_every_operation_nothing_else_is_lost(tmp_path, step, monkeypa
     assert ("unfinished-compaction" in told) == (step != "delete")
 
 
+def test_what_a_check_finds_beside_a_commit_may_be_a_writer_at_work(
+    tmp_path, monkeypatch
+):
+    found, rename = [], LocalStore.rename
+
+    def note(store, source, target, **options):
+        if target == "meta_0.gmeta":
+            found.extend(check_directory(tmp_path, deep=True).problems)
+        rename(store, source, target, **options)
+
+    monkeypatch.setattr(LocalStore, "rename", note)
+    (chunk,) = GulpDirectory(tmp_path).new_chunks(1)
+    with chunk.open("wb"):
+        chunk.append("item", {}, make_frames(1))
+    (problem,) = (each for each in found if each.code == "data-without-map")
+    assert "it is being stored, was never committed, or the map" in problem.message
+    assert "If no writer is at work, put the map back" in problem.message
+
+
+def test_what_a_check_finds_beside_a_compaction_may_be_one_at_work(folder, monkeypatch):
+    delete_items(folder, ["item0"])
+    found = []
+
+    def write(*arguments):
+        found.extend(check_directory(folder, deep=True).problems)
+        write_removals(*arguments)
+
+    monkeypatch.setattr("gulpio2.removal.write_removals", write)
+    compact_directory(folder)
+    (problem,) = found
+    assert problem.code == "unfinished-compaction"
+    assert "that is at work, or was interrupted" in problem.message
+    assert "If none is at work, run `gulp2 compact` (again)" in problem.message
+
+
 def test_compacting_many_chunks_writes_the_list_of_deletions_few_times(tmp_path):
     adapter = FrameAdapter(num_items=70, num_frames=1)
     GulpIngestor(adapter, tmp_path, 1, 1).run()

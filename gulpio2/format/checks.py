@@ -85,9 +85,10 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
     problems = [
         Problem(
             "data-without-map",
-            f"has no {meta_name(number)} and is passed over: it was never committed, "
-            "or the map is lost. Put the map back, salvage its frames with `gulp2 "
-            "repair`, or ingest its items again and remove this file",
+            f"has no {meta_name(number)} and is passed over: it is being stored, was "
+            "never committed, or the map is lost. If no writer is at work, put the map "
+            "back, salvage its frames with `gulp2 repair`, or ingest its items again "
+            "and remove this file",
             data_name(number),
         )
         for number in listing.data_only

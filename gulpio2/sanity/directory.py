@@ -326,8 +326,8 @@ class _DirectoryCheck:
         if over or zeroed:
             text = (
                 "has lost the frames of deleted items, and is not noted as compacted: "
-                "that was interrupted, or another program has written the chunk anew. "
-                "Run `gulp2 compact` (again)"
+                "that is at work, or was interrupted, or another program has written "
+                "the chunk anew. If none is at work, run `gulp2 compact` (again)"
             )
             self.findings.add([Problem("unfinished-compaction", text, name)])
             # It left holes where nothing is now, whatever was noted before.
