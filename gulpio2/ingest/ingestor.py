@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import reprlib
 import time
 from concurrent.futures import Executor
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.arguments import require_choice
@@ -66,11 +66,13 @@ from gulpio2.storage.leftovers import (
     remove_partials,
 )
 from gulpio2.storage.local import is_there, open_store
+from gulpio2.storage.refusals import absolute, local_path
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from gulpio2.format.manifest import Run
     from gulpio2.ingest.facts import AdapterFacts
@@ -214,6 +216,7 @@ class GulpIngestor:
         self.on_failure = _callable_or_none("on_failure", on_failure)
         self.report: IngestReport | None = None
         self._num_items = 0  # as counted when the run began
+        self._kept_folder: Path | None = None  # where the output is, during a run
 
     def __call__(self) -> None:
         """Ingest, with a bar of the chunks on stderr.
@@ -224,6 +227,10 @@ class GulpIngestor:
             The first failed item's own exception, after the rest was stored and
             unless failures are allowed; and what `run` raises.
         """
+        with self._keeping_folder():
+            self._call()
+
+    def _call(self) -> None:
         self.output_store().make()  # before all else, and whatever follows, as by 0.0.4
         num_items = self._count_items()
         total = len(calculate_chunk_slices(self.videos_per_chunk, num_items))
@@ -282,11 +289,26 @@ class GulpIngestor:
 
     def output_store(self) -> Store:
         """Give the store of the output folder."""
+        return open_store(self._folder())
+
+    def _folder(self) -> Path:
+        """Give the absolute path of the output folder."""
+        if self._kept_folder is not None:
+            return self._kept_folder
         if self.output_folder == "":  # a shell's variable that was not set
             raise IngestSettingError(
                 "output_folder is empty; give a folder ('.' is the current one)"
             )
-        return open_store(self.output_folder)
+        return absolute(local_path(self.output_folder, "write to"))
+
+    @contextlib.contextmanager
+    def _keeping_folder(self) -> Iterator[None]:
+        """Write to one folder, also where the adapter changes the current one."""
+        before, self._kept_folder = self._kept_folder, self._folder()
+        try:
+            yield
+        finally:
+            self._kept_folder = before
 
     def left_to_resume(self) -> RunPlan | None:
         """Plan what a run that resumes would store; nothing is written.
@@ -304,7 +326,7 @@ class GulpIngestor:
             Resuming would be refused.
         """
         store = self.output_store()
-        if not is_there(self.output_folder):  # a run would make it
+        if not is_there(self._folder()):  # a run would make it
             return None
         refuse_unfinished_copying(store)
         self._num_items = count_items(self.adapter)
@@ -327,6 +349,12 @@ class GulpIngestor:
     def _run(
         self, *, on_task: Callable[[], object], num_items: int | None = None
     ) -> IngestReport:
+        with self._keeping_folder():
+            return self._run_there(on_task, num_items)
+
+    def _run_there(
+        self, on_task: Callable[[], object], num_items: int | None
+    ) -> IngestReport:
         began = time.monotonic()
         store = self.output_store()
         self._num_items = self._count_items() if num_items is None else num_items
@@ -334,7 +362,7 @@ class GulpIngestor:
         self.report = report = IngestReport()
         path = store.path(FAILURES_NAME)
         self._dispatcher = self._make_dispatcher(NotedFailures(path, self.on_failure))
-        with made_and_locked(store, self.output_folder) as hold:
+        with made_and_locked(store, self._folder()) as hold:
             refuse_unfinished_copying(store)
             refuse_misnamed_chunks(store)
             arguments = arguments_of(self, facts, self._num_items)
@@ -383,7 +411,7 @@ class GulpIngestor:
         taken = DuplicateIdError(plan.failures[0].message) if plan.failures else None
         dispatcher.failures.note(plan.failures, taken)
         tell_of_run(self, facts, plan, adds=bool(stored))
-        folder = self._folder_for_workers()
+        folder = str(self._folder())
         sources = dispatcher.look_at_workers(self.adapter, plan.tasks, folder)
         replaces = not resumed and JOURNAL_NAME in store.names()
         if resumed:
@@ -400,7 +428,7 @@ class GulpIngestor:
             # How many workers an executor has is not known.
             cut_for = self.num_workers if self.executor is None else 1
             journal.begin(number, plan.digest(), cut_for)
-        write_labels(facts, self.output_folder)
+        write_labels(facts, self._folder())
         job = Job(
             self.adapter,
             folder,
@@ -449,7 +477,7 @@ class GulpIngestor:
         dispatcher.settle(report)
         warn_of_ids_beyond_utf8(publisher.ids or ())  # known only now
         if plan.ids is not None:
-            settle_not_given(self.adapter, self.output_folder, plan, report)
+            settle_not_given(self.adapter, self._folder(), plan, report)
         elif report.not_given:
             _logger.warning(
                 "the adapter %s counts %s and gave %d; what it gave is stored. "
@@ -461,7 +489,7 @@ class GulpIngestor:
             )
         write_records(store, self._described(facts, plan), facts, report)
         self._finish(store, journal)
-        refresh_index(self.output_folder, publisher.maps.parts)
+        refresh_index(self._folder(), publisher.maps.parts)
 
     def _make_dispatcher(self, failures: NotedFailures) -> Dispatcher:
         """Give what has the tasks done."""
@@ -472,11 +500,6 @@ class GulpIngestor:
             progress=no_progress if self.progress is None else self.progress,
             failures=failures,
         )
-
-    def _folder_for_workers(self) -> str:
-        """Name the output folder; workers elsewhere have another current folder."""
-        folder = Path(self.output_folder)
-        return str(folder if self.executor is None else folder.absolute())
 
     def _count_items(self) -> int:
         """Count the items, or refuse where there are none."""
@@ -489,7 +512,7 @@ class GulpIngestor:
         # As if nothing were stored, and without a word of ids that are repeated.
         plan = self._plan(frozenset(), "skip")
         self._refuse_other_count(plan)
-        if not is_complete(self.output_folder, self._described(facts, plan), plan):
+        if not is_complete(self._folder(), self._described(facts, plan), plan):
             return None
         return replace(plan, tasks=[], failures=known_failures(store, plan))
 
@@ -526,7 +549,7 @@ class GulpIngestor:
         refuse_what_cannot_fit(
             self.adapter,
             self.encoder,
-            self.output_folder,
+            self._folder(),
             [n for task in tasks for n in task.positions()],
             apart=self.executor is not None or self.num_workers > 1,
             # A run that resumes has these already, and any other removes them.
@@ -541,7 +564,7 @@ class GulpIngestor:
         Where a run is resumed, those that it has stored itself are left out.
         """
         before = None if resumed is None else resumed.first_number
-        with GulpDirectory(self.output_folder) as directory:
+        with GulpDirectory(self._folder()) as directory:
             # A broken manifest is refused here, before anything is written.
             runs = directory.manifest.runs
             if resumed is not None:

@@ -56,7 +56,7 @@ def tell_of_run(
             warn_of_repeats(ingestor.adapter, plan.ids, plan.repeats)
         positions = (n for task in plan.tasks for n in task.positions())
         warn_of_ids_beyond_utf8(plan.ids[n] for n in positions)
-    refuse_other_labels(facts, ingestor.output_folder)
+    refuse_other_labels(facts, ingestor.output_store().path(""))
 
 
 def tell_of_dry_run(ingestor: GulpIngestor, plan: RunPlan, *, adds: bool) -> None:

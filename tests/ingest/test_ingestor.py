@@ -1,6 +1,7 @@
 """`GulpIngestor`: items into chunks, whatever does the work."""
 
 import concurrent.futures
+import contextlib
 import json
 import multiprocessing
 import subprocess
@@ -650,6 +651,40 @@ def test_an_output_folder_without_a_name_is_not_the_current_one(tmp_path, monkey
     assert content(tmp_path) == {}
     GulpIngestor(FrameAdapter(), ".", 1, 1)()
     assert GulpDirectory(".").num_chunks == len(FrameAdapter())
+
+
+class MovingAdapter(FrameAdapter):
+    """Changes the current folder while it gives its items."""
+
+    def __init__(self, folder, **options):
+        super().__init__(**options)
+        self.folder = folder
+
+    def iter_data(self, slice_element=None):
+        with contextlib.chdir(self.folder):
+            yield from super().iter_data(slice_element)
+
+
+@pytest.mark.skipif(not hasattr(contextlib, "chdir"), reason="Python 3.10 has no chdir")
+@pytest.mark.parametrize("list_ids", [True, False])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_adapter_that_changes_the_current_folder_moves_no_file(
+    tmp_path, monkeypatch, workers, list_ids
+):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    adapter = MovingAdapter(tmp_path / "there", bad=[2], list_ids=list_ids)
+    GulpIngestor(FrameAdapter(num_items=1), tmp_path / "there" / "out", 1, 1).run()
+    before = content(tmp_path / "there" / "out")
+    monkeypatch.chdir(tmp_path / "here")
+    report = GulpIngestor(adapter, "out", 2, workers).run()
+    assert (report.items, [each.id for each in report.failures]) == (3, ["item2"])
+    assert content(tmp_path / "there" / "out") == before
+    assert check_directory(tmp_path / "here" / "out", deep=True).problems == []
+    with GulpDirectory(tmp_path / "here" / "out") as directory:
+        assert [*directory.merged_meta_dict] == ["item0", "item1", "item3"]
+    report = GulpIngestor(adapter, "out", 2, workers, resume=True).run()
+    assert (report.items, len(report.failures)) == (0, 1)
 
 
 def test_a_folder_that_is_a_file_is_refused(tmp_path):
