@@ -119,6 +119,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
 
     @ingest_options
     def body(**values: Any) -> None:
+        from gulpio2.storage.refusals import absolute
+
         ctx = click.get_current_context()
         given = {
             key: value
@@ -131,8 +133,11 @@ def adapter_command(name: str, cls: type) -> click.Command:
             if not settings.dry_run:
                 _number_alike(settings.output, folder)
             settings = replace(settings, output=folder)
+        output = absolute(settings.output)
         with stdout_for_report():
             adapter = _adapter(cls, given, settings.output)
+        if absolute(settings.output) != output:  # it has changed the current folder
+            settings = replace(settings, output=output)
         if settings.dry_run:
             if settings.scheduler is not None:
                 _refuse_address(settings.scheduler)
@@ -280,7 +285,9 @@ def _run(adapter: Any, settings: Settings) -> tuple[IngestReport, int]:
     from gulpio2.errors import LockedError, StorageError
     from gulpio2.format.layout import JOURNAL_NAME
     from gulpio2.ingest.facts import count_items
+    from gulpio2.storage.refusals import absolute
 
+    journal = absolute(settings.output / JOURNAL_NAME)  # also after a run that moves
     num_workers, executor = settings.num_workers, None
     num_items = count_items(adapter)
     if settings.shard is not None:
@@ -313,7 +320,6 @@ def _run(adapter: Any, settings: Settings) -> tuple[IngestReport, int]:
             tell()
         except (KeyboardInterrupt, StorageError) as cause:
             is_ours = not isinstance(cause, LockedError)  # the journal is another's
-            journal = settings.output / JOURNAL_NAME
             if is_ours and os.path.exists(journal):  # noqa: PTH110  # Path's raises
                 note(
                     "gulp2: what was stored is intact; --resume goes on with the rest: "

@@ -199,6 +199,27 @@ def test_an_output_that_cannot_be_made_is_a_message(gulp2, adapter_file, tmp_pat
     assert "file" in result.stderr
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_an_adapter_made_in_another_folder_moves_no_output(
+    gulp2, adapter_file, tmp_path, monkeypatch, dry_run
+):
+    (tmp_path / "elsewhere").mkdir()
+    adapter_file.write_text(
+        "import os\n" + adapter_file.read_text() + "\n\nclass Moving(MyAdapter):\n"
+        "    def __init__(self, folder):\n"
+        "        os.chdir(folder)\n"
+        '        super().__init__("s")\n'
+    )
+    words = ["ingest", f"{adapter_file}:Moving", "elsewhere", "out"]
+    result = gulp2(*words, *["--dry-run"] * dry_run)
+    assert result.stdout.startswith(f"{tmp_path}/out: ")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (tmp_path / "out").exists() != dry_run
+    if not dry_run:
+        monkeypatch.chdir(tmp_path)
+        assert "nothing to resume" in gulp2(*words, "--resume").stderr
+
+
 def test_a_full_disk_is_a_message_and_what_was_stored_is_intact(
     gulp2, start, adapter_file, tmp_path
 ):
