@@ -44,6 +44,9 @@ _OWN_FAULTS = (
 # Sent where memory runs out, mostly to the process that needs most of it; but anybody
 # may send it. If it comes twice at one item, that item is taken to be at fault.
 _KILLED = signal.SIGKILL
+# So begins what is told of a process that called for its own end. It may have had
+# another reason than the item, and so is taken as being killed is.
+_EXIT = "exit status"
 
 # Room for an id. Of an item with a longer one only the position is told.
 _ID_BYTES = 512
@@ -121,7 +124,7 @@ class WorkerSlots:
 class CrashedWorkersError(BrokenExecutor):
     """Workers ended by a fault of their own or were killed.
 
-    Its `crashes` say what each was at, and the name of the signal.
+    Its `crashes` say what each was at, and the name of the signal or exit status.
     """
 
     def __init__(self, crashes: Sequence[tuple[AtWork, str]]) -> None:
@@ -135,7 +138,10 @@ def blame(
     *,
     were_killed: bool,
 ) -> list[tuple[AtWork, str]]:
-    """Give what each process that crashed was at, and the name of its signal.
+    """Give what each process that crashed was at, and what ended it.
+
+    That is the name of a signal; or the exit status, where an item was being read: some
+    libraries end the program where they can go no further.
 
     Join the processes before, in this thread alone: of two threads that ask the system
     how a process ended, only one is told. Where this program itself has killed those
@@ -143,20 +149,23 @@ def blame(
     """
     signals = _OWN_FAULTS if were_killed else (*_OWN_FAULTS, _KILLED)
     names = {-number: number.name for number in signals}
-    return [
+    crashes: list[tuple[AtWork, str]] = []
+    for process in processes:
         # One that had hardly begun has no slot yet.
-        (at_work.get(process.pid, AtWork(NOTHING, None)), names[process.exitcode])
-        for process in processes
-        if process.exitcode in names
-    ]
+        at, code = at_work.get(process.pid, AtWork(NOTHING, None)), process.exitcode
+        if code in names:
+            crashes.append((at, names[code]))
+        elif code is not None and code >= 0 and at.position != NOTHING:
+            crashes.append((at, f"{_EXIT} {code}"))
+    return crashes
 
 
 class CrashedItems:
     """The items of a run that ended a worker: they are left out.
 
-    An item at which a worker was killed is tried once more, since that may have had
-    another reason. A worker that was killed at no item, as while it closed a chunk,
-    does not end the run. The run ends after more than `most_kills` workers were
+    An item at which a worker was killed, or exited, is tried once more, since that may
+    have had another reason. A worker that was killed at no item, as while it closed a
+    chunk, does not end the run. The run ends after more than `most_kills` workers were
     killed; those at items that are left out do not count.
     """
 
@@ -173,31 +182,36 @@ class CrashedItems:
         """Note the items at fault; tell whether the run can go on without them."""
         positions = {n for task in tasks for n in task.positions()} - self.items.keys()
         is_new = is_elsewhere = False
-        again: list[AtWork] = []
-        for at_work, signal_name in crashes:
-            position, was_killed = at_work.position, signal_name == _KILLED.name
+        again: list[tuple[AtWork, str]] = []
+        for at_work, reason in crashes:
+            position, has_exited = at_work.position, reason.startswith(_EXIT)
+            was_killed = has_exited or reason == _KILLED.name
             if position not in positions:
                 self._kills_elsewhere += was_killed
                 is_elsewhere = is_elsewhere or was_killed
                 continue
             is_new = True
             if not was_killed or position in self._suspects:
-                error = _error(signal_name)
+                error = _error(reason)
                 item = PlacedItem(position, at_work.id_, error=error)
                 self.items[position] = item
                 self._suspects.discard(position)
             else:
                 self._suspects.add(position)
-                again.append(at_work)
+                again.append((at_work, reason))
         num_kills = len(self._suspects) + self._kills_elsewhere
         if not (is_new or is_elsewhere) or num_kills > self._most_kills:
             return False
-        for at_work in again:
-            _logger.warning(
-                "a worker was killed while it was at %s, perhaps for want of memory. "
-                "It is tried once more",
-                _name_of(at_work),
-            )
+        for at_work, reason in again:
+            name = _name_of(at_work)
+            if reason.startswith(_EXIT):
+                text = f"a worker ended itself ({reason}) while it was at {name}"
+            else:
+                text = (
+                    f"a worker was killed while it was at {name}, perhaps for want of "
+                    "memory"
+                )
+            _logger.warning("%s. It is tried once more", text)
         if is_elsewhere:
             _logger.warning(
                 "a worker was killed while it was at no item, perhaps for want of "
@@ -217,14 +231,20 @@ def _name_of(at_work: AtWork) -> str:
     return f"item{named} (position {at_work.position})"
 
 
-def _error(signal_name: str) -> SourceReadError:
-    if signal_name == _KILLED.name:
+def _error(reason: str) -> SourceReadError:
+    if reason.startswith(_EXIT):
         return SourceReadError(
-            f"the process that read it was killed twice ({signal_name}), as where "
+            f"reading it ended the process twice ({reason}), as a library does that "
+            "ends the program where it can go no further. Raise an exception in its "
+            "place, convert the file with another program, or leave the item out"
+        )
+    if reason == _KILLED.name:
+        return SourceReadError(
+            f"the process that read it was killed twice ({reason}), as where "
             "memory runs out. Take fewer workers, cut the item or its frames down, or "
             "leave it out"
         )
     return SourceReadError(
-        f"reading it ended the process by {signal_name}, as a fault in a decoder does. "
+        f"reading it ended the process by {reason}, as a fault in a decoder does. "
         "Convert the file with another program, or leave the item out"
     )

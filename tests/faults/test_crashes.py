@@ -176,6 +176,44 @@ def test_an_item_at_which_a_worker_is_killed_twice_is_left_out_and_told(tmp_path
         assert "item8" in directory
 
 
+class Exiting(Killed):
+    """Items at which the process exits, as a library has it that gives up."""
+
+    def __init__(self, folder, times, status, **options):
+        super().__init__(folder, times, **options)
+        self.status = status
+
+    def _frames(self, number):
+        for frame in FrameAdapter._frames(self, number):
+            for time in range(self.times.get(number, 0)):
+                mark = self.folder / f"killed_{number}_{time}"
+                if not mark.exists():
+                    mark.touch()
+                    os._exit(self.status)
+            yield frame
+
+
+@pytest.mark.parametrize("status", [0, 1, 255])
+def test_an_item_at_which_a_worker_exits_twice_is_left_out_and_told(
+    tmp_path, caplog, status
+):
+    adapter = Exiting(tmp_path, {3: 9, 8: 1}, status)
+    report = GulpIngestor(adapter, tmp_path / "out", 4, 2, allow_failures=True).run()
+    (failure,) = report.failures
+    assert (failure.position, failure.id, report.items) == (3, "item3", 9)
+    assert f"ended the process twice (exit status {status})" in failure.message
+    told = [record.getMessage() for record in caplog.records]
+    assert f"a worker ended itself (exit status {status}) while it was at item " in (
+        "".join(told)
+    )
+    assert not any("memory" in text for text in told)
+    with GulpDirectory(tmp_path / "out") as directory:
+        assert "item8" in directory
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+    resumed = GulpIngestor(adapter, tmp_path / "out", 4, 2, resume=True).run()
+    assert (resumed.items, len(resumed.failures)) == (0, 1)
+
+
 class KilledAtTheEnd(FrameAdapter):
     """The process is killed at the end of a slice, where no item is, a few times."""
 
