@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import pickle
+import signal
+import traceback
+from typing import Any
 
 from gulpio2.errors import AdapterContractError, IngestError
 
@@ -36,8 +39,17 @@ def begin_run() -> None:
 
 
 def as_failure(error: Exception | SystemExit) -> Exception:
-    """Give the error of an item; `sys.exit` in an adapter must not end the run."""
+    """Give the error of an item; `sys.exit` in an adapter must not end the run.
+
+    Raises
+    ------
+    SystemExit
+        The error itself, where a handler of signals has raised it: that is the program,
+        which is told to end, and not the adapter.
+    """
     if isinstance(error, SystemExit):
+        if _is_of_signal(error):
+            raise error
         failure = AdapterContractError(
             f"the adapter ended the program: sys.exit({error.code!r}). Raise an "
             "exception in its place"
@@ -45,6 +57,18 @@ def as_failure(error: Exception | SystemExit) -> Exception:
         failure.__cause__ = error
         return failure
     return error
+
+
+def _is_of_signal(error: BaseException) -> bool:
+    """Tell whether a handler of signals has raised an error."""
+    handlers: list[Any] = [signal.getsignal(n) for n in signal.valid_signals()]
+    codes = [
+        getattr(each, "__code__", getattr(type(each).__call__, "__code__", None))
+        for each in handlers
+        if callable(each)
+    ]
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code in codes for frame, _ in frames)
 
 
 def portable_error(error: Exception) -> Exception:

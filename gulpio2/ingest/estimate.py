@@ -18,6 +18,7 @@ from gulpio2.format.layout import list_chunks
 from gulpio2.format.records import padded_length
 from gulpio2.format.wording import counted
 from gulpio2.frame_sources import stored_frames
+from gulpio2.ingest.adapter_errors import as_failure
 from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import first_item
 from gulpio2.ingest.sample_plan import plan_sample
@@ -133,6 +134,7 @@ def estimate(
         try:
             look = _look_at(adapter, chosen[place], encoder, began + max_seconds)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+            as_failure(error)  # or the program is told to end
             _logger.debug("position %d of the sample: %r", chosen[place], error)
             look = 0, 0.0
         looks.append(look)

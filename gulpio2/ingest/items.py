@@ -219,15 +219,16 @@ def _place(
                     if listed and placed.id_ is not None:
                         given.add(placed.id_)  # each listed id once
         except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+            failure = as_failure(error)
             if is_given:  # it comes behind that item, and says nothing of it
-                on_left(PlacedItem(single + 1, error=as_failure(error)))
+                on_left(PlacedItem(single + 1, error=failure))
                 warn_of(error, single + 1, is_end=single + 1 == stop)
                 continue
             # The first one, where it failed twice: by then the adapter may be changed.
             at_first = first_error if single == position else None
             if at_first is not None:
-                unexplained = None
-            yield PlacedItem(single, error=as_failure(at_first or error))
+                unexplained, failure = None, as_failure(at_first)
+            yield PlacedItem(single, error=failure)
     if unexplained is not None:
         warn_of(unexplained, position, is_end=position == stop)
     _begin(NOTHING)
@@ -340,7 +341,8 @@ def source_of(adapter: Adapter, position: int) -> str | None:
         tell = getattr(adapter, "item_source", None)
         source = None if tell is None else tell(position)
         return None if source is None else str(source)
-    except (Exception, SystemExit):  # noqa: BLE001  # its own code, for a message only
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # for a message only
+        as_failure(error)
         return None
 
 

@@ -278,6 +278,58 @@ def test_an_adapter_that_ends_the_program_loses_its_item_only(tmp_path, workers,
     assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["item0", "item2"]
 
 
+class Signalled(FrameAdapter):
+    """The program is told to end while an item is made, or one behind a bad one."""
+
+    where = "nowhere"
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] == "item0" and self.where == "after an error":
+                raise ValueError
+            if item["id"] == "item1" and self.where in ("item", "after an error"):
+                signal.raise_signal(signal.SIGTERM)
+            if item["id"] == "item1" and self.where == "frames":
+                item = {**item, "frames": self._told()}
+            yield item
+
+    def _told(self):
+        yield from make_frames(1)
+        signal.raise_signal(signal.SIGTERM)
+
+    def item_source(self, position):
+        if self.where == "source":
+            signal.raise_signal(signal.SIGTERM)
+
+
+class Ending:
+    """A handler that is an object."""
+
+    def __call__(self, number, frame):
+        sys.exit(number)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [lambda number, _frame: sys.exit(number), Ending()],
+    ids=["def", "object"],
+)
+@pytest.mark.parametrize("where", ["item", "frames", "after an error", "source"])
+def test_a_program_that_is_told_to_end_does_so(tmp_path, handler, where):
+    adapter = Signalled(num_items=4, num_frames=2, bad=[0] * (where == "source"))
+    adapter.where = where
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(SystemExit, match=str(int(signal.SIGTERM))):
+            GulpIngestor(adapter, tmp_path, 4, 1).run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    adapter.where = "nowhere"
+    report = GulpIngestor(adapter, tmp_path, 4, 1, resume=True).run()
+    assert not any("sys.exit" in each.message for each in report.failures)
+    assert report.items == 4 - (where in ("source", "after an error"))
+
+
 @pytest.mark.parametrize(
     "id_",
     [
