@@ -119,8 +119,6 @@ def adapter_command(name: str, cls: type) -> click.Command:
 
     @ingest_options
     def body(**values: Any) -> None:
-        from gulpio2.storage.refusals import absolute
-
         ctx = click.get_current_context()
         given = {
             key: value
@@ -133,10 +131,10 @@ def adapter_command(name: str, cls: type) -> click.Command:
             if not settings.dry_run:
                 _number_alike(settings.output, folder)
             settings = replace(settings, output=folder)
-        output = absolute(settings.output)
+        output = _from_here(settings.output)
         with stdout_for_report():
             adapter = _adapter(cls, given, settings.output)
-        if absolute(settings.output) != output:  # it has changed the current folder
+        if _from_here(settings.output) != output:  # it has changed the current folder
             settings = replace(settings, output=output)
         if settings.dry_run:
             if settings.scheduler is not None:
@@ -187,6 +185,17 @@ def _number_alike(output: Path, share: Path) -> None:
     is_new = not any(is_there(share / name) for name in (JOURNAL_NAME, MANIFEST_NAME))
     if is_new and (labels := read_label_file(output)):
         write_label_file(share, labels)
+
+
+def _from_here(path: Path) -> Path:
+    """Give the absolute path; where the current folder is gone, the run tells that."""
+    from gulpio2.errors import StorageError
+    from gulpio2.storage.refusals import absolute
+
+    try:
+        return absolute(path)
+    except StorageError:
+        return path
 
 
 def _adapter(cls: type, given: dict[str, Any], output: Path) -> Any:
@@ -285,9 +294,8 @@ def _run(adapter: Any, settings: Settings) -> tuple[IngestReport, int]:
     from gulpio2.errors import LockedError, StorageError
     from gulpio2.format.layout import JOURNAL_NAME
     from gulpio2.ingest.facts import count_items
-    from gulpio2.storage.refusals import absolute
 
-    journal = absolute(settings.output / JOURNAL_NAME)  # also after a run that moves
+    journal = _from_here(settings.output / JOURNAL_NAME)  # also after a run that moves
     num_workers, executor = settings.num_workers, None
     num_items = count_items(adapter)
     if settings.shard is not None:
