@@ -268,8 +268,8 @@ MUTATIONS = [
     Mutation(
         "resume over a data file without a map",
         "staging.py",
-        "        if self.data in names and not _is_free_or_same(",
-        "        if False and not _is_free_or_same(",
+        "        if is_begun and not _is_same(",
+        "        if False and not _is_same(",
         "tests/ingest/test_resume_files.py -k written_over",
     ),
     Mutation(
