@@ -8,9 +8,10 @@ import signal
 import traceback
 from typing import Any
 
-from gulpio2.errors import AdapterContractError, IngestError
+from gulpio2.errors import AdapterContractError, IngestError, SourceReadError
 
 __all__ = [
+    "ToldInVainError",
     "as_failure",
     "begin_run",
     "portable_error",
@@ -32,31 +33,51 @@ _warned: set[type[BaseException]] = set()
 _warned_at_ends: set[str] = set()
 
 
+class ToldInVainError(BaseException):
+    """Carries what the progress callback has raised past what catches items' errors."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+# What ends more than an item, wherever it is raised.
+_NOT_OF_ITEMS = (KeyboardInterrupt, GeneratorExit, ToldInVainError)
+
+
 def begin_run() -> None:
     """Warn anew of what an adapter raises behind an item."""
     _warned.clear()
     _warned_at_ends.clear()
 
 
-def as_failure(error: Exception | SystemExit) -> Exception:
-    """Give the error of an item; `sys.exit` in an adapter must not end the run.
+def as_failure(error: BaseException) -> Exception:
+    """Give the error of an item, as an exception that ends no run.
+
+    `sys.exit` in an adapter must not. Nor must a decoder that panics, of which some
+    raise what is a `BaseException` alone, as those do that are written in Rust.
 
     Raises
     ------
-    SystemExit
-        The error itself, where a handler of signals has raised it: that is the program,
-        which is told to end, and not the adapter.
+    BaseException
+        The error itself, where it is not the adapter's: an interrupt, the end of a
+        generator, what the progress callback has raised, and what is no `Exception` and
+        was raised by a handler of signals, by which the program is told to end.
     """
+    if isinstance(error, Exception):
+        return error
+    if isinstance(error, _NOT_OF_ITEMS) or _is_of_signal(error):
+        raise error
+    failure: Exception
     if isinstance(error, SystemExit):
-        if _is_of_signal(error):
-            raise error
         failure = AdapterContractError(
             f"the adapter ended the program: sys.exit({error.code!r}). Raise an "
             "exception in its place"
         )
-        failure.__cause__ = error
-        return failure
-    return error
+    else:
+        failure = SourceReadError(f"{type(error).__name__}: {text_of(error)}")
+    failure.__cause__ = error
+    return failure
 
 
 def _is_of_signal(error: BaseException) -> bool:

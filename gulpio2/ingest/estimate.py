@@ -133,7 +133,7 @@ def estimate(
         looked_at.append(sizes[place])
         try:
             look = _look_at(adapter, chosen[place], encoder, began + max_seconds)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+        except BaseException as error:  # noqa: BLE001  # the item boundary
             as_failure(error)  # or the program is told to end
             _logger.debug("position %d of the sample: %r", chosen[place], error)
             look = 0, 0.0

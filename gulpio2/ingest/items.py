@@ -194,12 +194,15 @@ def _place(
             _begin(position if position < stop else NOTHING)
         else:
             return
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+    except GeneratorExit:  # nobody asks for the rest
+        raise
+    except BaseException as error:  # noqa: BLE001  # the item boundary
+        failure = as_failure(error)
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
         first_error = unexplained = error
         # Of an item that failed nobody knows what its metadata were to be.
-        left = PlacedItem(position, error=as_failure(error))
+        left = PlacedItem(position, error=failure)
     on_left(left)
     for single in range(position, stop):
         _begin(single)
@@ -218,7 +221,9 @@ def _place(
                     yield placed
                     if listed and placed.id_ is not None:
                         given.add(placed.id_)  # each listed id once
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001  # the item boundary
             failure = as_failure(error)
             if is_given:  # it comes behind that item, and says nothing of it
                 on_left(PlacedItem(single + 1, error=failure))
@@ -322,7 +327,7 @@ def _checked(item: Any, position: int) -> PlacedItem:
 
 
 def describe_failure(
-    adapter: Adapter, position: int, id_: str | None, cause: Exception | SystemExit
+    adapter: Adapter, position: int, id_: str | None, cause: BaseException
 ) -> ItemFailure:
     """Record why an item was not stored."""
     error = as_failure(cause)
@@ -341,7 +346,7 @@ def source_of(adapter: Adapter, position: int) -> str | None:
         tell = getattr(adapter, "item_source", None)
         source = None if tell is None else tell(position)
         return None if source is None else str(source)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # for a message only
+    except BaseException as error:  # noqa: BLE001  # for a message only
         as_failure(error)
         return None
 

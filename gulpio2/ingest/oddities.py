@@ -147,7 +147,7 @@ def exif_orientation(jpeg: bytes) -> int:
     return 1
 
 
-def failure_kind(error: Exception | SystemExit) -> str:
+def failure_kind(error: BaseException) -> str:
     """Give the kind of oddity that an item is which raises this."""
     if isinstance(error, SourceReadError) and "no video stream" in str(error):
         return "no video stream"

@@ -270,7 +270,7 @@ def _look_or_note(adapter: Adapter, position: int, samples: list[_Samples]) -> L
             if item.error is not None:
                 raise item.error
             _look_at(item, samples, look, phase=position * _FROM_ITEM_TO_ITEM % 1)
-        except (Exception, SystemExit) as cause:  # noqa: BLE001  # the item boundary
+        except BaseException as cause:  # noqa: BLE001  # the item boundary
             failure = describe_failure(adapter, position, item.id_, cause)
             look = Look(odd=look.odd)
             look.note(failure_kind(cause), str(failure))

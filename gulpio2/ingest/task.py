@@ -256,7 +256,7 @@ class _TaskRun:
                 )
         except StorageError:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # the item boundary
+        except BaseException as error:  # noqa: BLE001  # the item boundary
             self.fail(item, as_failure(error))
             return
         self.frames += num_frames

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.children import begin_child, hold_interrupts, is_orphan, starting
 from gulpio2.errors import AdapterContractError
+from gulpio2.ingest.adapter_errors import ToldInVainError
 from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
 from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import PlacedItem, begin_worker
@@ -55,14 +56,6 @@ _COLLECT_AFTER = 50_000
 _GLIBC_OPTIONS = {-3: 32 << 20, -1: 64 << 20}
 
 
-class _ToldInVainError(BaseException):
-    """Carries what the progress callback has raised past what catches items' errors."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(error)
-        self.error = error
-
-
 @contextlib.contextmanager
 def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
     """Run each task in this process when it is submitted."""
@@ -70,14 +63,16 @@ def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
     def tell(**counts: int) -> None:
         try:
             progress(**counts)
-        except (Exception, SystemExit) as error:
-            raise _ToldInVainError(error) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise ToldInVainError(error) from error
 
     def submit(task: Task) -> Future[TaskResult]:
         future: Future[TaskResult] = Future()
         try:
             future.set_result(run_task(job, task, tell))
-        except _ToldInVainError as told:
+        except ToldInVainError as told:
             future.set_exception(told.error)
         except Exception as error:  # noqa: BLE001  # a future carries any
             future.set_exception(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import sys
@@ -21,7 +22,9 @@ from gulpio2.errors import (
     IngestSettingError,
     SourceReadError,
 )
+from gulpio2.ingest.estimate import LONG_RUN, estimate
 from gulpio2.ingest.shard import Shard
+from gulpio2.ingest.survey import survey
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
 
@@ -278,6 +281,60 @@ def test_an_adapter_that_ends_the_program_loses_its_item_only(tmp_path, workers,
     assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["item0", "item2"]
 
 
+class PanicError(BaseException):
+    """What a decoder that is written in Rust may raise: no Exception."""
+
+
+class Raising(FrameAdapter):
+    """One item, or a frame of it, raises this."""
+
+    def __init__(self, error, where, num_items=3):
+        super().__init__(num_items=num_items, num_frames=2)
+        self.error, self.where = error, where
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] == "item1" and self.where == "item":
+                raise self.error
+            if item["id"] == "item1" and self.where == "frames":
+                item = {**item, "frames": self._raised()}
+            yield item
+
+    def _raised(self):
+        yield from make_frames(1)
+        raise self.error
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("where", ["item", "frames"])
+@pytest.mark.parametrize("error", [PanicError("no"), asyncio.CancelledError("no")])
+def test_so_does_one_that_raises_what_is_no_exception(tmp_path, workers, where, error):
+    adapter = Raising(error, where)
+    report = GulpIngestor(adapter, tmp_path, 3, workers).run()
+    (failure,) = report.failures
+    assert failure.position == 1
+    assert failure.message == f"{type(error).__name__}: no"
+    assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["item0", "item2"]
+
+
+@pytest.mark.parametrize("where", ["item", "frames"])
+def test_nor_does_a_look_at_such_an_item_end_a_long_run(tmp_path, where):
+    adapter = Raising(PanicError(), where, num_items=LONG_RUN)
+    assert estimate(adapter, EncoderSettings(), sample=LONG_RUN).sampled == LONG_RUN
+    (oddity,) = survey(adapter, EncoderSettings(), least=LONG_RUN).oddities
+    assert "PanicError" in oddity.examples[0]
+
+
+@pytest.mark.parametrize("where", ["item", "frames"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit])
+def test_an_interrupt_within_an_item_ends_the_run(tmp_path, where, error):
+    adapter = Raising(error, where)
+    with pytest.raises(error):
+        GulpIngestor(adapter, tmp_path, 3, 1).run()
+    adapter.where = "nowhere"
+    assert GulpIngestor(adapter, tmp_path, 3, 1, resume=True).run().items == 3
+
+
 class Signalled(FrameAdapter):
     """The program is told to end while an item is made, or one behind a bad one."""
 
@@ -300,6 +357,21 @@ class Signalled(FrameAdapter):
     def item_source(self, position):
         if self.where == "source":
             signal.raise_signal(signal.SIGTERM)
+
+
+def panic(_number, _frame):
+    raise PanicError
+
+
+def test_a_handler_may_end_it_by_what_is_no_exception(tmp_path):
+    adapter = Signalled(num_items=4, num_frames=2)
+    adapter.where = "frames"
+    before = signal.signal(signal.SIGTERM, panic)
+    try:
+        with pytest.raises(PanicError):
+            GulpIngestor(adapter, tmp_path, 4, 1).run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Ending:
