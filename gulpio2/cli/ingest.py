@@ -9,6 +9,7 @@ import os
 import random
 import traceback
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,8 +33,6 @@ from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import count, escape, is_quiet, note, size
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gulpio2.ingest.report import IngestReport
 
 __all__ = ["ingest"]
@@ -67,9 +66,10 @@ class AdapterGroup(DocumentedGroup):
             if cmd_name.startswith("-"):
                 return None
             name = cmd_name
+        here = _from_here(Path())
         with stdout_for_report():  # a user's module may print
             cls = find_adapter(name)
-        return adapter_command(name, cls)
+        return adapter_command(name, cls, here)
 
 
 @click.group(
@@ -101,7 +101,7 @@ def ingest() -> None:
     """
 
 
-def adapter_command(name: str, cls: type) -> click.Command:
+def adapter_command(name: str, cls: type, here: Path) -> click.Command:
     """Make the command of an adapter.
 
     Parameters
@@ -110,6 +110,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
         As the user gave it.
     cls : type
         Its class.
+    here : Path
+        The folder that the command was started in: its module may have left it.
 
     Returns
     -------
@@ -126,6 +128,8 @@ def adapter_command(name: str, cls: type) -> click.Command:
             if ctx.get_parameter_source(key) is ParameterSource.COMMANDLINE
         }
         settings = Settings(**{k: v for k, v in values.items() if k in SETTING_NAMES})
+        if _from_here(Path()) != here:
+            settings = replace(settings, output=here / settings.output)
         if settings.shard is not None:
             folder = settings.output / settings.shard.folder_name
             if not settings.dry_run:

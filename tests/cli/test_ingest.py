@@ -220,6 +220,19 @@ def test_an_adapter_made_in_another_folder_moves_no_output(
         assert "nothing to resume" in gulp2(*words, "--resume").stderr
 
 
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--shard", "1/1"]])
+def test_nor_does_a_module_that_is_imported_into_another_folder(
+    gulp2, adapter_file, tmp_path, options
+):
+    (tmp_path / "elsewhere").mkdir()
+    move = "import os\n\nos.chdir('elsewhere')\n"
+    adapter_file.write_text(move + adapter_file.read_text())
+    result = gulp2("ingest", f"{adapter_file}:MyAdapter", "s", "out", *options)
+    assert result.stdout.startswith(f"{tmp_path}/out")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert (tmp_path / "out").exists() != ("--dry-run" in options)
+
+
 def test_a_full_disk_is_a_message_and_what_was_stored_is_intact(
     gulp2, start, adapter_file, tmp_path
 ):
