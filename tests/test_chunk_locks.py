@@ -710,6 +710,49 @@ def test_a_chunk_that_is_stored_in_the_last_instant_is_not_written_over(
     assert problems(folder) == []
 
 
+@pytest.mark.parametrize("flag", ["wb", "ab"])
+@pytest.mark.parametrize("how", ["ingest", "resumed", "merge", "linked merge"])
+def test_a_chunk_whose_map_is_about_to_be_stored_is_not_opened_to_write(
+    tmp_path, monkeypatch, flag, how
+):
+    folder, part = tmp_path / "all", tmp_path / "part"
+    make_gulp_directory(part, num_items=1)
+    real, stops = LocalStore.rename, [how == "resumed"]
+    refusals: list[object] = []
+
+    def ingest() -> None:
+        resume = (folder / "ingest.journal").exists()
+        GulpIngestor(FrameAdapter(num_items=1), folder, 2, 1, resume=resume).run()
+
+    def rename(store: LocalStore, source: str, target: str, **options: Any) -> None:
+        if target == "meta_0.gmeta" and not refusals:
+            assert "data_0.gulp" in store.names()
+            if stops.pop():
+                raise StopError
+            with (
+                pytest.raises(LockedError, match=REFUSED) as refusal,
+                new_chunk(folder).open(flag),
+            ):
+                pytest.fail("opened")
+            refusals.append(refusal)
+        real(store, source, target, **options)
+
+    monkeypatch.setattr(LocalStore, "rename", rename)
+    if "merge" in how:
+        merge_directories([part], folder, link=how == "linked merge")
+    else:
+        with pytest.raises(StopError) if stops[0] else nullcontext():
+            ingest()
+        if how == "resumed":
+            stops.append(False)
+            ingest()
+    assert len(refusals) == 1
+    with new_chunk(folder).open("ab"):  # nothing is held any more
+        pass
+    assert GulpDirectory(folder).chunk_lookup == {"item0": 0}
+    assert problems(folder) == []
+
+
 @pytest.mark.parametrize("how", ["ingest", "merge"])
 @pytest.mark.parametrize("is_given", [True, False], ids=["new_chunks", "GulpChunk"])
 def test_what_an_ingest_or_a_merge_stores_meanwhile_is_not_written_over(

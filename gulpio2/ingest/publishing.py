@@ -11,6 +11,7 @@ from gulpio2.format.layout import data_name, meta_name
 from gulpio2.ingest.duplicates import advice_on_given
 from gulpio2.ingest.report import ItemFailure
 from gulpio2.staging import StagedChunk, taken_number
+from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.index.ahead import MapsAhead
 from gulpio2.storage.removals_file import removed_numbers
 
@@ -216,7 +217,12 @@ class Publisher:
         for part in line["parts"]:
             number, ids = part["number"], part["ids"]
             staged = StagedChunk(part["data"], part["meta"])
-            staged.publish(self.store, data_name(number), meta_name(number), names)
+            data, meta = data_name(number), meta_name(number)
+            # Not those of a run that resumes which have their maps.
+            to_hold = (staged.data, data) if staged.meta in names else ()
+            held = [name for name in to_hold if name in names]
+            with held_until_mapped(self.store, *held):
+                staged.publish(self.store, data, meta, names)
             self.maps.add(number)
             self.report.chunks.append(number)
             self.report.items += ids if isinstance(ids, int) else len(ids)

@@ -80,7 +80,8 @@ def _share(part: Part, chunk: int, end: int, path: str) -> bool:
     with WriterLock() as lock:
         try:
             # One that may not be opened may be linked all the same.
-            lock.take(source, replacing=True, at_once=True)
+            # Another merge has it until its map is written.
+            lock.take(source, replacing=True)
         except StorageError:
             # Or nobody can tell whether another has it: by the network a file that
             # may only be read is not locked.

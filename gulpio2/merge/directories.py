@@ -49,6 +49,7 @@ from gulpio2.merge.parts import (
     warnings_of_settings,
 )
 from gulpio2.storage.base import checks_of_files, read_if_there, read_manifest
+from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
 from gulpio2.storage.links import is_same_file
@@ -237,22 +238,25 @@ def merge_directories(
                     part, chunk, end, out, listing.data_only
                 )
                 free = number if begun is None else begun
+                partial = partial_name(data_name(free), token)
                 if not is_whole:
-                    partial = partial_name(data_name(free), token)
                     bring_data(part, chunk, end, out, target, partial, link=link)
                     try:
                         refuse_replaced(part, chunk, before, entries)
                     except BaseException:
                         out.remove(partial)
                         raise
-                    if begun is None:
-                        free = number = name_data(out, partial, number)
-                    else:
-                        out.rename(partial, data_name(begun))
-                    out.sync_names()
-                map_ = Path(part.store.path(meta_name(chunk))).absolute()
-                # The commit.
-                out.write_atomically(meta_name(free), content, made_of=[str(map_)])
+                held = data_name(free) if is_whole else partial
+                with held_until_mapped(out, held):
+                    if not is_whole:
+                        if begun is None:
+                            free = number = name_data(out, partial, number)
+                        else:
+                            out.rename(partial, data_name(begun))
+                        out.sync_names()
+                    map_ = Path(part.store.path(meta_name(chunk))).absolute()
+                    # The commit.
+                    out.write_atomically(meta_name(free), content, made_of=[str(map_)])
                 linked = is_same_file(
                     data_path(out, free), data_path(part.store, chunk)
                 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import LockedError
+from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.storage.locks import WriterLock
 
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
     from gulpio2.storage.base import Store, StoreWriter
 
-__all__ = ["refuse_writers", "replacing_unless_changed", "without_writers"]
+__all__ = [
+    "held_until_mapped",
+    "refuse_writers",
+    "replacing_unless_changed",
+    "without_writers",
+]
 
 
 @contextmanager
@@ -37,6 +42,30 @@ def without_writers(store: Store, number: int) -> Iterator[None]:
                 f"{path} is open for writing, in another process or by an object of "
                 "this one. Wait for it to be closed, and try again",
             ) from cause
+        yield
+
+
+@contextmanager
+def held_until_mapped(store: Store, *names: str) -> Iterator[None]:
+    """Let nobody begin to write to a data file that is to get its name, and its map.
+
+    Who opens it then, to replace it or to append to it, waits, and finds the map.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is.
+    *names : str
+        Its partial name, its name, or both where it may have either.
+
+    Notes
+    -----
+    One that another has open already, or that cannot be locked, is not held.
+    """
+    with WriterLock() as lock:
+        for name in names:
+            with suppress(StorageError):
+                lock.take(store.path(name), replacing=True)
         yield
 
 

@@ -38,7 +38,7 @@ def ingest(folder, *, resume=False, num_items=6, items_per_chunk=2, **options):
 def interrupted(tmp_path):
     """Make a directory whose ingest was killed when it had one chunk of three."""
     folder = tmp_path / "interrupted"
-    assert is_killed(62, ingest(folder).run)
+    assert is_killed(64, ingest(folder).run)
     assert 0 < len(GulpDirectory(folder)) < 6
     return folder
 
@@ -273,7 +273,7 @@ NAMES = [f"v{number:02}" for number in range(12)]
     ids=["first became last", "last became first", "another order"],
 )
 def test_other_items_than_those_of_the_interrupted_run_are_refused(tmp_path, names):
-    assert is_killed(62, GulpIngestor(Files(NAMES), tmp_path, 4, 1).run)
+    assert is_killed(64, GulpIngestor(Files(NAMES), tmp_path, 4, 1).run)
     before = content(tmp_path)
     assert "ingest.journal" in before
     with pytest.raises(IngestError, match="no longer those of the run that was inter"):
@@ -540,7 +540,7 @@ def test_a_run_that_is_refused_late_leaves_the_directory_unfinished(tmp_path):
         adapter = FrameAdapter(num_items=12, num_frames=2, list_ids=False)
         return GulpIngestor(adapter, tmp_path, 2, 1, **options)
 
-    assert is_killed(62, make().run)
+    assert is_killed(64, make().run)
     stored = len(GulpDirectory(tmp_path))
     assert 0 < stored < 12
     with pytest.raises(DuplicateIdError, match=r"was interrupted before: .* skip"):
@@ -557,7 +557,7 @@ def test_the_folder_is_not_listed_for_each_task_that_was_not_begun(
     tmp_path, monkeypatch, num_workers
 ):
     folder, whole = tmp_path / "out", tmp_path / "whole"
-    assert is_killed(62, ingest(folder, num_items=60).run)
+    assert is_killed(64, ingest(folder, num_items=60).run)
     listings = tmp_path / "listings"
     names = LocalStore.names
 

@@ -128,7 +128,7 @@ def test_a_run_killed_while_it_clears_another_away_leaves_all_of_it_or_no_journa
 def interrupted(tmp_path):
     """Make a directory whose ingest was killed when it had one chunk of three."""
     folder = tmp_path / "interrupted"
-    assert kill(folder, 62, ingest)
+    assert kill(folder, 64, ingest)
     assert 0 < len(GulpDirectory(folder)) < 6
     return folder
 
@@ -238,7 +238,7 @@ def test_a_chunk_of_the_run_that_is_gone_is_told(interrupted):
 
 def test_a_chunk_of_the_run_that_was_emptied_and_removed_is_not_made_again(tmp_path):
     folder = tmp_path / "interrupted"
-    assert kill(folder, 66, ingest)
+    assert kill(folder, 68, ingest)
     names = ("data_1.gulp", "meta_1.gmeta")  # of the last line of the journal
     delete_items(folder, list(GulpChunk(*(folder / name for name in names)).meta_dict))
     compact_directory(folder)
@@ -268,7 +268,7 @@ def of_images(tmp_path):
     for name in names:
         (tmp_path / name).write_bytes(encode_frame(frame, settings))
     (tmp_path / "images.txt").write_text("".join(f"{name},cat\n" for name in names))
-    assert kill(tmp_path, 62, lambda root: of_table(root))
+    assert kill(tmp_path, 64, lambda root: of_table(root))
     assert 0 < len(GulpDirectory(tmp_path / "out")) < 6
     return tmp_path
 

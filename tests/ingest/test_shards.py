@@ -165,7 +165,7 @@ def test_what_is_stored_of_the_share_itself_is_refused(tmp_path):
 def test_a_share_beside_others_is_resumed_to_the_same_bytes(tmp_path):
     make(tmp_path / "whole").run()
     make(tmp_path / "out", shard=Shard(1, 2)).run()
-    assert is_killed(61, make(tmp_path / "out", shard=Shard(2, 2)).run)
+    assert is_killed(63, make(tmp_path / "out", shard=Shard(2, 2)).run)
     assert make(tmp_path / "out", shard=Shard(2, 2), resume=True).run().items == 6
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
@@ -305,7 +305,7 @@ class Relabelled(Labelled):
 
 
 def interrupted(folder, adapter):
-    assert is_killed(61, GulpIngestor(adapter, folder, 2, 1, ignore_space=True).run)
+    assert is_killed(63, GulpIngestor(adapter, folder, 2, 1, ignore_space=True).run)
     assert (folder / "ingest.journal").exists()
 
 
