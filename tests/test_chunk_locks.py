@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from gulpio2.errors import (
 )
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
 from gulpio2.storage.links import link_file
 from gulpio2.storage.local import LocalStore, is_there, open_store
 from gulpio2.storage.local_writer import LocalWriter
@@ -708,6 +709,42 @@ def test_a_chunk_that_is_stored_in_the_last_instant_is_not_written_over(
     assert list(new_chunk(folder).meta_dict) == ["other"]
     GulpIngestor(FrameAdapter(num_items=1), folder, 2, 1, on_duplicate="skip").run()
     assert problems(folder) == []
+
+
+@pytest.mark.parametrize("target", ["data_0.gulp", "meta_0.gmeta"])
+@pytest.mark.parametrize(
+    "copy", [repair_directory, lambda a, b: merge_directories([a], b)]
+)
+def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_not_left_out_of_a_copy(
+    tmp_path, monkeypatch, target, copy
+):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for number, id_ in enumerate(["old", "other"]):
+        chunk = new_chunk(folder, number)
+        with chunk.open("wb"):
+            chunk.append(id_, {}, JPEGS[:2])
+    real = LocalStore.rename
+    copies: list[Future[Any]] = []
+
+    def rename(store: LocalStore, source: str, name: str, **options: Any) -> None:
+        if name == target:
+            monkeypatch.undo()
+            assert "meta_0.gmeta" not in store.names()
+            with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
+                copy(folder, tmp_path / "refused")
+            copies.append(pool.submit(copy, folder, tmp_path / "copy"))
+            time.sleep(0.1)  # it waits meanwhile
+        real(store, source, name, **options)
+
+    chunk = new_chunk(folder)
+    with ThreadPoolExecutor() as pool:
+        with chunk.open("wb"):
+            chunk.append("new", {}, JPEGS[2:4])
+            monkeypatch.setattr(LocalStore, "rename", rename)
+        copies[0].result()
+    assert list(GulpDirectory(tmp_path / "copy").chunk_lookup) == ["new", "other"]
+    assert problems(tmp_path / "copy") == []
 
 
 @pytest.mark.parametrize("flag", ["wb", "ab"])

@@ -25,6 +25,7 @@ from gulpio2.format.layout import (
 from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import KnownSettings, warning_of_part
 from gulpio2.storage.base import require_failures_file
+from gulpio2.storage.beside_writers import settled_names
 from gulpio2.storage.local import is_folder, open_store
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.unfinished import describe_lost, lost_chunks, unfinished_copying
@@ -81,7 +82,7 @@ def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
     store, path = open_store(folder), Path(folder)
     if is_folder(path):
         stack.enter_context(store.lock(shared=True))  # until the merge has ended
-    names = set(store.names())
+    names = set(settled_names(store))
     listing = list_chunks(names)
     # An interrupted one may have no chunk yet: it is refused below, as unfinished.
     if not {JOURNAL_NAME, MANIFEST_NAME} & names and not listing.chunks:

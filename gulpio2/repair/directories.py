@@ -38,6 +38,7 @@ from gulpio2.repair.survey import survey_chunks
 from gulpio2.repair.unread import why_unread
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
+from gulpio2.storage.beside_writers import settled_names
 from gulpio2.storage.local import is_there, open_store, real_path
 from gulpio2.storage.permissions import permit_copy
 from gulpio2.storage.refusals import local_path, refuse_unwritable
@@ -222,7 +223,7 @@ def _survey(
     store: Store, report: RepairReport, progress: Progress
 ) -> dict[int, list[Candidate]]:
     """Decide what becomes an item of the target, by chunk."""
-    names = store.names()
+    names = settled_names(store)
     listing = list_chunks(names)
     removals = _removals(store, report)
     report.notes += [f"{name}: {_STRAY}" for name in listing.strays]

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
-from gulpio2.format.layout import data_name, meta_name
+from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.storage.locks import WriterLock
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ __all__ = [
     "held_until_mapped",
     "refuse_writers",
     "replacing_unless_changed",
+    "settled_names",
     "without_writers",
 ]
 
@@ -79,6 +80,30 @@ def refuse_writers(store: Store, number: int) -> None:
     """
     with without_writers(store, number):
         pass
+
+
+def settled_names(store: Store) -> list[str]:
+    """List the files, once the maps are there of chunks that others are storing.
+
+    Who writes a chunk anew has an instant without a map. To a copy that is made then
+    its items would be lost.
+
+    Raises
+    ------
+    LockedError
+        Another has a data file without a map open for writing, and does not store the
+        map within a second.
+    """
+    names = store.names()
+    unmapped = list_chunks(names).data_only
+    for number in unmapped:
+        try:
+            refuse_writers(store, number)
+        except LockedError:
+            raise
+        except StorageError:
+            continue  # if it cannot be opened, that is told where it is read
+    return store.names() if unmapped else names
 
 
 @contextmanager
