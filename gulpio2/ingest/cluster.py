@@ -25,6 +25,7 @@ __all__ = [
     "client_of",
     "connect",
     "count_threads",
+    "is_dropped",
     "is_lost",
     "refuse_other_addresses",
     "share_bytes",
@@ -294,6 +295,19 @@ def is_lost(error: BaseException) -> bool:
     By its name, as Dask need not be installed.
     """
     return type(error).__name__ in _LOST
+
+
+def is_dropped(error: BaseException | None) -> bool:
+    """Tell whether an error is Dask's for a result that it had, and takes for an error.
+
+    That is one whose worker is lost between its coming and the look at how its task
+    has ended (`_cascade_future` of `distributed.cfexecutor`). The task is to be done
+    again.
+    """
+    if type(error) is not TypeError or "TaskResult" not in str(error):
+        return False
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_code.co_name == _BRINGING
 
 
 def _identity(data: bytes) -> bytes:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
 from gulpio2.ingest.adapter_errors import begin_run
-from gulpio2.ingest.cluster import client_of, count_threads, is_lost
+from gulpio2.ingest.cluster import client_of, count_threads, is_dropped, is_lost
 from gulpio2.ingest.crashes import (
     CrashedItems,
     CrashedWorkersError,
@@ -199,6 +199,9 @@ class Dispatcher:
                 raise CancelledError
             done, _ = wait(running, capacity.seconds, FIRST_COMPLETED)
             for future in done:
+                if is_dropped(future.exception()):
+                    waiting.append(running.pop(future))
+                    continue
                 result = future.result()
                 if not self._resume:
                     result.resumed = 0  # at most from before a worker crashed

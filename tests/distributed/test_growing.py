@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import os
 import signal
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from gulpio2 import GulpIngestor
 from gulpio2.errors import IngestError
 from gulpio2.ingest.cluster import connect
+from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
 from tests.distributed.clusters import (
     SlowAdapter,
@@ -27,6 +30,7 @@ from tests.distributed.clusters import (
 distributed = pytest.importorskip(
     "distributed", reason="the extra distributed is not installed"
 )
+cfexecutor = pytest.importorskip("distributed.cfexecutor")
 
 
 class TogetherAdapter(FrameAdapter):
@@ -137,6 +141,50 @@ def test_the_loss_of_all_workers_is_told_of_once_and_their_return(
     ]
     assert "has no workers; the run waits for some. Start them with 'dask wo" in lost
     assert "has workers again" in back
+
+
+class DroppingExecutor(ThreadPoolExecutor):
+    """Loses the worker of its first task when the result is there, as Dask sees it."""
+
+    def __init__(self):
+        super().__init__(2)
+        self.dropped = []
+
+    def submit(self, work, /, *sent, **named):
+        future = super().submit(work, *sent, **named)
+        if self.dropped:
+            return future
+        result = future.result()
+
+        class OfLostWorker:
+            status = "lost"
+
+            async def _result(self, raiseit):
+                return result
+
+        async def hand_over():
+            await cfexecutor._cascade_future(OfLostWorker(), given)
+
+        given: Future[Any] = Future()
+        self.dropped.append(given)
+        asyncio.run(hand_over())
+        return given
+
+
+def test_a_result_that_dask_drops_with_its_worker_is_made_again(tmp_path):
+    GulpIngestor(FrameAdapter(num_items=6), tmp_path / "local", 2, 1).run()
+    with DroppingExecutor() as executor:
+        report = GulpIngestor(
+            FrameAdapter(num_items=6), tmp_path / "out", 2, 2, executor=executor
+        ).run()
+    (dropped,) = executor.dropped
+    assert isinstance(dropped.exception(), TypeError)
+    assert (report.items, report.failures) == (6, [])
+    for name in ("data_0.gulp", "meta_0.gmeta", "data_2.gulp", "meta_2.gmeta"):
+        path = tmp_path / "out" / name
+        assert path.read_bytes() == (tmp_path / "local" / name).read_bytes()
+    assert check_directory(tmp_path / "out", deep=True).problems == []
+    assert not list((tmp_path / "out").glob("*.partial"))
 
 
 def test_a_run_that_waits_for_workers_can_be_interrupted(
