@@ -109,8 +109,15 @@ class _Call:
                 break
             except BaseException as error:  # noqa: BLE001  # rare, and not to be lost
                 interrupt = error
+        # Helpers that are busy, or wait for a processor, find the call later on: until
+        # then it must not keep what the work has made.
+        self.work = _nothing
         if interrupt is not None:
             raise interrupt
+
+
+def _nothing() -> None:
+    """Work of a call that is done."""
 
 
 class _Pool:

@@ -695,6 +695,5 @@ def test_what_is_let_go_of_together_is_not_new_memory_the_next_time(
         check=True,
     )
     num_pages = num_frames * frames[0].nbytes / resource.getpagesize()
-    # Else it would be half of them. Some come where other programs have the processors;
-    # and once all of them came, for no known reason: what it prints may tell.
+    # Else it would be half of them. Some come where other programs have the processors.
     assert float(done.stdout) < 0.05 * num_pages, done.stderr

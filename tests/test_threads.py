@@ -6,6 +6,8 @@ import multiprocessing
 import signal
 import subprocess
 import threading
+import weakref
+from functools import partial
 from itertools import count
 
 import pytest
@@ -38,6 +40,31 @@ def test_the_threads_stay_for_the_next_call():
         work_together(lambda: None, 2)
     assert set(helpers()) == before
     assert len(before) >= 2
+
+
+def test_what_a_call_has_made_is_not_kept_for_helpers_that_are_busy():
+    threads._pool.stop()  # so that there is one, which has something else to do
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def be_busy() -> None:
+        begun.release()
+        go_on.wait(20)
+
+    other = threading.Thread(target=work_together, args=(be_busy, 1))
+    other.start()
+    try:
+        assert begun.acquire(timeout=20)
+        assert begun.acquire(timeout=20)  # the helper as well
+        kept = []
+        for _ in range(20):
+            made = {1, 2, 3}
+            kept.append(weakref.ref(made))
+            work_together(partial(made.discard, 2), 1)
+            del made
+        assert not any(ref() for ref in kept)
+    finally:
+        go_on.set()
+        other.join()
 
 
 def test_calls_from_several_threads_all_end():
