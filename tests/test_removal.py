@@ -6,6 +6,7 @@ import shutil
 import signal
 import threading
 import weakref
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -600,31 +601,41 @@ def assert_forgotten(folder: Path, name: str) -> None:
         assert f"SECRET-{name}".encode() not in path.read_bytes(), path.name
 
 
-@pytest.mark.parametrize("had_index", [False, True])
-@pytest.mark.parametrize("moment", ["before it is begun", "begun", "written"])
-def test_an_index_that_a_reader_makes_does_not_bring_back_what_is_deleted(
-    tmp_path, monkeypatch, had_index, moment
-):
-    # By another process, while a reader writes the index of maps that it has read.
+@contextmanager
+def deleting_at(moment, folder, monkeypatch, *, composed_in):
+    """Delete an item, and compact, at a moment of the making of an index."""
+
     def delete() -> None:
         patches.undo()
-        delete_items(tmp_path, ["gone"])
-        compact_directory(tmp_path)
+        delete_items(folder, ["gone"])
+        compact_directory(folder)
 
-    write_secrets(tmp_path, "stays", "gone")
-    if had_index:
-        build_index(tmp_path)
-        write_secrets(tmp_path, "late")
     with monkeypatch.context() as patches:
         if moment == "begun":
             patches.setattr(LocalStore, "create", then(LocalStore.create, delete))
         elif moment == "written":
             patches.setattr(LocalWriter, "sync", then(LocalWriter.sync, delete))
         else:
-            patches.setattr(opening, "compose", then(compose, delete))
-        with GulpDirectory(tmp_path, indexed=True) as directory:
-            assert "gone" in directory  # as when it was opened
-            assert "gone" not in GulpDirectory(tmp_path)
+            patches.setattr(composed_in, "compose", then(compose, delete))
+        yield
+
+
+@pytest.mark.parametrize("had_index", [False, True])
+@pytest.mark.parametrize("moment", ["composed", "begun", "written"])
+def test_an_index_that_a_reader_makes_does_not_bring_back_what_is_deleted(
+    tmp_path, monkeypatch, had_index, moment
+):
+    # By another process, while a reader writes the index of maps that it has read.
+    write_secrets(tmp_path, "stays", "gone")
+    if had_index:
+        build_index(tmp_path)
+        write_secrets(tmp_path, "late")
+    with (
+        deleting_at(moment, tmp_path, monkeypatch, composed_in=opening),
+        GulpDirectory(tmp_path, indexed=True) as directory,
+    ):
+        assert "gone" in directory  # as when it was opened
+        assert "gone" not in GulpDirectory(tmp_path)
     assert_forgotten(tmp_path, "gone")
     with GulpDirectory(tmp_path, indexed=True):
         assert index_state(tmp_path).is_fresh
@@ -636,22 +647,11 @@ def test_an_index_that_is_asked_for_is_made_again_where_something_is_deleted(
     tmp_path, monkeypatch, had_index, moment
 ):
     # As by `gulp2 index`, which does not ask for the lock of the folder.
-    def delete() -> None:
-        patches.undo()
-        delete_items(tmp_path, ["gone"])
-        compact_directory(tmp_path)
-
     write_secrets(tmp_path, "stays", "gone")
     if had_index:
         build_index(tmp_path)
         write_secrets(tmp_path, "late")
-    with monkeypatch.context() as patches:
-        if moment == "begun":
-            patches.setattr(LocalStore, "create", then(LocalStore.create, delete))
-        elif moment == "written":
-            patches.setattr(LocalWriter, "sync", then(LocalWriter.sync, delete))
-        else:
-            patches.setattr(replacing, "compose", then(compose, delete))
+    with deleting_at(moment, tmp_path, monkeypatch, composed_in=replacing):
         summary = build_index(tmp_path, thorough=True)
     assert summary is not None
     assert summary.items == 1 + had_index
