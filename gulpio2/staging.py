@@ -14,12 +14,12 @@ from gulpio2.errors import (
     StorageError,
     StorageExistsError,
 )
-from gulpio2.format.gmeta import end_of, refuse_cut_data
+from gulpio2.format.gmeta import end_of, load_gmeta, refuse_cut_data
 from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there
-from gulpio2.storage.data_file import refuse_taken
+from gulpio2.storage.data_file import has_frames_of, refuse_taken
 from gulpio2.storage.links import stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
 from gulpio2.storage.permissions import settle_permissions, withhold
@@ -91,6 +91,10 @@ class StagedChunk:
         is_begun = self.data in names and is_there(data)
         if is_begun and not _is_same(store, data_name, self.data):
             raise taken_number(data)
+        if self.meta in names and self.data not in names:  # it had its name already
+            entries = load_gmeta(store.read(self.meta), where=store.path(self.meta))
+            if not has_frames_of(entries, store, data_name):
+                raise taken_number(data)
         for partial, name in ((self.data, data_name), (self.meta, meta_name)):
             if partial in names:
                 alone = partial == self.data and not is_begun

@@ -7,14 +7,19 @@ import os
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import StorageError
+from gulpio2.format.checksum import crc32_of
+from gulpio2.format.gmeta import end_of
+from gulpio2.format.other_frames import known_crc32
 from gulpio2.storage.refusals import not_opened
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from collections.abc import Mapping
+    from typing import Any, BinaryIO
 
+    from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
-__all__ = ["open_data_file", "refuse_taken"]
+__all__ = ["has_frames_of", "open_data_file", "refuse_taken"]
 
 
 def open_data_file(path: StrPath) -> BinaryIO:
@@ -33,6 +38,20 @@ def open_data_file(path: StrPath) -> BinaryIO:
         return open(path, "rb")  # noqa: PTH123  # see above
     except OSError as cause:
         raise not_opened(cause, name) from cause
+
+
+def has_frames_of(entries: Mapping[str, Any], store: Store, name: str) -> bool:
+    """Tell whether a data file is the one of a map, and nothing was appended to it.
+
+    By its length, and by the checksum of each frame that has one.
+    """
+    if store.size(name) != end_of(entries):
+        return False
+    return all(
+        crc32_of(store.read_at(name, offset, length - pad)) == crc32
+        for entry in entries.values()
+        for (offset, pad, length), crc32 in known_crc32(entry).items()
+    )
 
 
 def refuse_taken(path: StrPath, *, since_opened: bool = False) -> None:

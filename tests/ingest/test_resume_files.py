@@ -218,6 +218,48 @@ def test_a_data_file_of_the_run_itself_is_no_other(interrupted):
     assert content(interrupted) == content(whole)
 
 
+def begun_anew(folder):
+    """Give copies in which a writer of chunk 2 has ended between data file and map."""
+    before = (folder / "data_2.gulp").read_bytes()
+    for moment in range(1, 200):
+        copy = folder.with_name(f"{folder.name}-{moment}")
+        shutil.copytree(folder, copy)
+        chunk = GulpChunk(copy / "data_2.gulp", copy / "meta_2.gmeta")
+
+        def write(chunk=chunk):
+            with chunk.open("wb"):
+                chunk.append("mine", {}, make_frames(4, seed=7))
+
+        if not is_killed(moment, write):
+            return
+        is_mapped = (copy / "meta_2.gmeta").exists()
+        if (copy / "data_2.gulp").read_bytes() != before and not is_mapped:
+            yield copy
+
+
+def test_frames_of_another_in_the_place_of_the_runs_do_not_get_its_map(
+    tmp_path, kill_step
+):
+    told = 0
+    for moment in range(1, 400, kill_step):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        if not kill(folder, moment, ingest):
+            break
+        data, map_ = folder / "data_2.gulp", folder / "meta_2.gmeta"
+        if not data.exists() or map_.exists():
+            continue
+        for copy in begun_anew(folder):
+            before = (copy / data.name).read_bytes()
+            assert "data_2.gulp is there, and is not what" in refusal(copy)
+            assert (copy / data.name).read_bytes() == before
+            assert not (copy / map_.name).exists()
+            told += 1
+        assert refusal(folder) == ""
+        assert len(GulpDirectory(folder)) == 6
+    assert told
+
+
 def test_nothing_is_merged_into_an_unfinished_directory(interrupted, tmp_path):
     others(tmp_path / "part").run()
     before = content(interrupted)
