@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import ItemNotFoundError, ReadRangeError
-from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.other_frames import known_crc32
@@ -19,6 +18,7 @@ from gulpio2.storage.beside_writers import (
     replacing_unless_changed,
     without_writers,
 )
+from gulpio2.storage.data_file import has_frame
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.links import num_names
@@ -221,10 +221,9 @@ def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) 
 def _has_frames(store: Store, number: int, entry: dict[str, Any]) -> bool:
     """Tell whether the data file may still hold frames of an entry."""
     known = known_crc32(entry)
-    for (start, pad, length), crc32 in known.items():
+    for frame in known.items():
         with suppress(ReadRangeError):
-            data = store.read_at(data_name(number), start, length - pad)
-            if crc32_of(data) == crc32:
+            if has_frame(store, data_name(number), *frame):
                 return True
     return not known
 

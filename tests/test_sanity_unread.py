@@ -34,10 +34,11 @@ def folder(tmp_path):
 def refuse(patch, method, name):
     """Have the search for lost items fail once to read a file."""
     real, left = getattr(LocalStore, method), [1]
+    readers = ("lost.py", "base.py", "data_file.py")
 
     def refusing(self, asked, *rest):
         caller = sys._getframe(1).f_code.co_filename
-        if left[0] and asked == name and caller.endswith(("lost.py", "base.py")):
+        if left[0] and asked == name and caller.endswith(readers):
             left[0] = 0
             raise StorageError(errno.EIO, f"cannot read {asked}: Input/output error")
         return real(self, asked, *rest)

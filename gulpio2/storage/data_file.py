@@ -13,13 +13,13 @@ from gulpio2.format.other_frames import known_crc32
 from gulpio2.storage.refusals import not_opened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any, BinaryIO
 
     from gulpio2.storage.base import Store
     from gulpio2.types import StrPath
 
-__all__ = ["has_frames_of", "open_data_file", "refuse_taken"]
+__all__ = ["has_frame", "has_frames_of", "open_data_file", "refuse_taken"]
 
 
 def open_data_file(path: StrPath) -> BinaryIO:
@@ -40,6 +40,12 @@ def open_data_file(path: StrPath) -> BinaryIO:
         raise not_opened(cause, name) from cause
 
 
+def has_frame(store: Store, name: str, info: Sequence[int], crc32: int) -> bool:
+    """Tell whether a data file has a frame of this checksum in a place."""
+    offset, pad, length = info
+    return crc32_of(store.read_at(name, offset, length - pad)) == crc32
+
+
 def has_frames_of(entries: Mapping[str, Any], store: Store, name: str) -> bool:
     """Tell whether a data file is the one of a map, and nothing was appended to it.
 
@@ -48,9 +54,9 @@ def has_frames_of(entries: Mapping[str, Any], store: Store, name: str) -> bool:
     if store.size(name) != end_of(entries):
         return False
     return all(
-        crc32_of(store.read_at(name, offset, length - pad)) == crc32
+        has_frame(store, name, *frame)
         for entry in entries.values()
-        for (offset, pad, length), crc32 in known_crc32(entry).items()
+        for frame in known_crc32(entry).items()
     )
 
 

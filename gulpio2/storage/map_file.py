@@ -19,12 +19,12 @@ from gulpio2.errors import (
     StorageError,
 )
 from gulpio2.format.altered import altered_ids, describe_altered
-from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import verify_entry
 from gulpio2.format.gmeta import end_of, load_ordered_json, validate_entry
 from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.storage.base import read_if_there
+from gulpio2.storage.data_file import has_frame
 from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
 from gulpio2.storage.refusals import refused
 
@@ -171,17 +171,14 @@ class MapFile:
         """
         path = follow_link(data_path)
         with closing(LocalStore(path.parent)) as store:
-
-            def has_frame(info: tuple[int, ...], crc32: int) -> bool:
-                data = store.read_at(path.name, info[0], info[2] - info[1])
-                return crc32_of(data) == crc32
-
             for id_, entry in meta_dict.items():
                 if not isinstance(entry, Mapping) or validate_entry({**entry}):
                     continue  # which is said when it would be written
                 known = known_crc32(entry).items()
                 try:
-                    fits = not known or any(has_frame(*frame) for frame in known)
+                    fits = not known or any(
+                        has_frame(store, path.name, *frame) for frame in known
+                    )
                 except ReadRangeError as cause:
                     raise ChunkMismatchError(f"item {id_!r}: {cause}") from cause
                 if not fits:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.errors import MetaFileError, ReadRangeError
-from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import load_pairs, validate_entry
 from gulpio2.format.layout import REMOVALS_NAME, data_name, meta_name
 from gulpio2.format.removals import Removals, load_removals
 from gulpio2.storage.base import read_unless_missing
+from gulpio2.storage.data_file import has_frame
 from gulpio2.storage.index.columns import HAS_CRC32
 from gulpio2.storage.index.loading import map_or_refuse
 
@@ -98,32 +98,25 @@ def lost_items(
             if not columns.is_sound(row):
                 continue
             frames = _frames(columns, row)
-            if not frames or any(loc in spoken_of for loc, _, _ in frames):
+            if not frames or any(info[0] in spoken_of for info, _ in frames):
                 continue
+            name, ends = data_name(number), (frames[0], frames[-1])
             try:
-                are_there = all(_is_there(store, number, *frames[i]) for i in (0, -1))
+                are_there = all(has_frame(store, name, *frame) for frame in ends)
             except (FileNotFoundError, ReadRangeError):
                 continue  # the data are gone, or cut
             except OSError as cause:
-                unread(data_name(number), frames[0][0], cause)
+                unread(name, frames[0][0][0], cause)
                 continue
             if are_there:
                 yield number, id_
 
 
-def _frames(columns: Columns, row: int) -> list[tuple[int, int, int]]:
-    """Give offset, bytes and checksum of each frame; none where there are no sums."""
+def _frames(columns: Columns, row: int) -> list[tuple[tuple[int, ...], int]]:
+    """Give frame info and checksum of each frame; none where there are no sums."""
     if not columns.flags.item(row) & HAS_CRC32:
         return []
     part = slice(*columns.frame_bounds[row : row + 2].tolist())
-    num_bytes = columns.frame_length[part].astype("i8") - columns.frame_pad[part]
-    values: list[Any] = [
-        columns.frame_offset[part].tolist(),
-        num_bytes.tolist(),
-        columns.frame_crc32[part].tolist(),
-    ]
-    return list(zip(*values, strict=True))
-
-
-def _is_there(store: Store, number: int, loc: int, num_bytes: int, crc32: int) -> bool:
-    return crc32_of(store.read_at(data_name(number), loc, num_bytes)) == crc32
+    places: list[Any] = [columns.frame_offset, columns.frame_pad, columns.frame_length]
+    infos = zip(*(each[part].tolist() for each in places), strict=True)
+    return list(zip(infos, columns.frame_crc32[part].tolist(), strict=True))
