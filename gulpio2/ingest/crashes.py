@@ -44,9 +44,6 @@ _OWN_FAULTS = (
 # Sent where memory runs out, mostly to the process that needs most of it; but anybody
 # may send it. If it comes twice at one item, that item is taken to be at fault.
 _KILLED = signal.SIGKILL
-# So begins what is told of a process that called for its own end. It may have had
-# another reason than the item, and so is taken as being killed is.
-_EXIT = "exit status"
 
 # Room for an id. Of an item with a longer one only the position is told.
 _ID_BYTES = 512
@@ -59,6 +56,31 @@ class AtWork(NamedTuple):
     """Of the item, in the adapter."""
     id_: str | None
     """Of the item, if the adapter had given it."""
+
+
+class Crash(NamedTuple):
+    """A worker that ended before its work did."""
+
+    at_work: AtWork
+    exit_code: int
+    """An exit status; or the number of a signal, below zero."""
+
+    @property
+    def has_exited(self) -> bool:
+        """Whether it called for its own end."""
+        return self.exit_code >= 0
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether what it was at has ended it. Else something else may have."""
+        return -self.exit_code in _OWN_FAULTS
+
+    @property
+    def reason(self) -> str:
+        """The exit status, or the name of the signal."""
+        if self.has_exited:
+            return f"exit status {self.exit_code}"
+        return signal.Signals(-self.exit_code).name
 
 
 class _Slot(ctypes.Structure):
@@ -124,10 +146,10 @@ class WorkerSlots:
 class CrashedWorkersError(BrokenExecutor):
     """Workers ended by a fault of their own or were killed.
 
-    Its `crashes` say what each was at, and the name of the signal or exit status.
+    Its `crashes` say what each was at, and how it ended.
     """
 
-    def __init__(self, crashes: Sequence[tuple[AtWork, str]]) -> None:
+    def __init__(self, crashes: Sequence[Crash]) -> None:
         super().__init__(crashes)
         self.crashes = crashes
 
@@ -137,26 +159,25 @@ def blame(
     at_work: Mapping[int | None, AtWork],
     *,
     were_killed: bool,
-) -> list[tuple[AtWork, str]]:
-    """Give what each process that crashed was at, and what ended it.
+) -> list[Crash]:
+    """Give what each process that crashed was at, and how it ended.
 
-    That is the name of a signal; or the exit status, where an item was being read: some
-    libraries end the program where they can go no further.
+    One that has exited counts where an item was being read: some libraries end the
+    program where they can go no further.
 
     Join the processes before, in this thread alone: of two threads that ask the system
     how a process ended, only one is told. Where this program itself has killed those
     that were left (`were_killed`), being killed counts as no crash.
     """
     signals = _OWN_FAULTS if were_killed else (*_OWN_FAULTS, _KILLED)
-    names = {-number: number.name for number in signals}
-    crashes: list[tuple[AtWork, str]] = []
+    crashes: list[Crash] = []
     for process in processes:
         # One that had hardly begun has no slot yet.
         at, code = at_work.get(process.pid, AtWork(NOTHING, None)), process.exitcode
-        if code in names:
-            crashes.append((at, names[code]))
-        elif code is not None and code >= 0 and at.position != NOTHING:
-            crashes.append((at, f"{_EXIT} {code}"))
+        if code is not None and (
+            -code in signals or (code >= 0 and at.position != NOTHING)
+        ):
+            crashes.append(Crash(at, code))
     return crashes
 
 
@@ -176,36 +197,32 @@ class CrashedItems:
         self._suspects: set[int] = set()
         self._kills_elsewhere = 0
 
-    def take(
-        self, crashes: Iterable[tuple[AtWork, str]], tasks: Iterable[Task]
-    ) -> bool:
+    def take(self, crashes: Iterable[Crash], tasks: Iterable[Task]) -> bool:
         """Note the items at fault; tell whether the run can go on without them."""
         positions = {n for task in tasks for n in task.positions()} - self.items.keys()
         is_new = is_elsewhere = False
-        again: list[tuple[AtWork, str]] = []
-        for at_work, reason in crashes:
-            position, has_exited = at_work.position, reason.startswith(_EXIT)
-            was_killed = has_exited or reason == _KILLED.name
+        again: list[Crash] = []
+        for crash in crashes:
+            position, id_ = crash.at_work
             if position not in positions:
-                self._kills_elsewhere += was_killed
-                is_elsewhere = is_elsewhere or was_killed
+                self._kills_elsewhere += not crash.is_fault
+                is_elsewhere = is_elsewhere or not crash.is_fault
                 continue
             is_new = True
-            if not was_killed or position in self._suspects:
-                error = _error(reason)
-                item = PlacedItem(position, at_work.id_, error=error)
+            if crash.is_fault or position in self._suspects:
+                item = PlacedItem(position, id_, error=_error(crash))
                 self.items[position] = item
                 self._suspects.discard(position)
             else:
                 self._suspects.add(position)
-                again.append((at_work, reason))
+                again.append(crash)
         num_kills = len(self._suspects) + self._kills_elsewhere
         if not (is_new or is_elsewhere) or num_kills > self._most_kills:
             return False
-        for at_work, reason in again:
-            name = _name_of(at_work)
-            if reason.startswith(_EXIT):
-                text = f"a worker ended itself ({reason}) while it was at {name}"
+        for crash in again:
+            name = _name_of(crash.at_work)
+            if crash.has_exited:
+                text = f"a worker ended itself ({crash.reason}) while it was at {name}"
             else:
                 text = (
                     f"a worker was killed while it was at {name}, perhaps for want of "
@@ -220,9 +237,9 @@ class CrashedItems:
         return True
 
 
-def describe_crashes(crashes: Iterable[tuple[AtWork, str]]) -> str:
+def describe_crashes(crashes: Iterable[Crash]) -> str:
     """Say at which items workers ended; nothing where they were at none."""
-    items = sorted({at_work for at_work, _ in crashes if at_work.position != NOTHING})
+    items = sorted({at for at, _ in crashes if at.position != NOTHING})
     return f" at {', '.join(map(_name_of, items))}" if items else ""
 
 
@@ -231,20 +248,20 @@ def _name_of(at_work: AtWork) -> str:
     return f"item{named} (position {at_work.position})"
 
 
-def _error(reason: str) -> SourceReadError:
-    if reason.startswith(_EXIT):
+def _error(crash: Crash) -> SourceReadError:
+    if crash.has_exited:
         return SourceReadError(
-            f"reading it ended the process twice ({reason}), as a library does that "
-            "ends the program where it can go no further. Raise an exception in its "
-            "place, convert the file with another program, or leave the item out"
+            f"reading it ended the process twice ({crash.reason}), as a library does "
+            "that ends the program where it can go no further. Raise an exception in "
+            "its place, convert the file with another program, or leave the item out"
         )
-    if reason == _KILLED.name:
+    if not crash.is_fault:
         return SourceReadError(
-            f"the process that read it was killed twice ({reason}), as where "
+            f"the process that read it was killed twice ({crash.reason}), as where "
             "memory runs out. Take fewer workers, cut the item or its frames down, or "
             "leave it out"
         )
     return SourceReadError(
-        f"reading it ended the process by {reason}, as a fault in a decoder does. "
-        "Convert the file with another program, or leave the item out"
+        f"reading it ended the process by {crash.reason}, as a fault in a decoder "
+        "does. Convert the file with another program, or leave the item out"
     )

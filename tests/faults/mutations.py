@@ -177,7 +177,7 @@ MUTATIONS = [
     Mutation(
         "blame an item at which a worker was killed once",
         "ingest/crashes.py",
-        "not was_killed or position in self._suspects",
+        "crash.is_fault or position in self._suspects",
         "True",
         "tests/faults/test_crashes.py -k killed",
     ),
