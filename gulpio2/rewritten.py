@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -14,7 +14,13 @@ import numpy as np
 from gulpio2.errors import MapChangedError, MetaFileError
 from gulpio2.format.entry import load_extras
 from gulpio2.format.layout import REMOVALS_NAME, data_number
-from gulpio2.format.removals import Removals, entry_spans, load_removals, merge_spans
+from gulpio2.format.removals import (
+    Removals,
+    entry_spans,
+    load_removals,
+    meets_spans,
+    merge_spans,
+)
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.index.entries import IndexRecord
 from gulpio2.storage.index.lazy import LazyDict
@@ -354,7 +360,11 @@ class _Gone:
         for id_, entry in removals.deleted.get(number or 0, ()):
             self._deleted.setdefault(id_, []).append(entry)
         self._erased = merge_spans(removals.erased.get(number or 0, []))
-        if self._erased and any(map(self._reach_into_erased, now.values())):
+        if self._erased and any(
+            meets_spans(span, self._erased)
+            for entry in now.values()
+            for span in entry_spans(entry)
+        ):
             # Nobody's bytes are nobody's: it is said of a file that had this number.
             self._erased = []
 
@@ -372,11 +382,3 @@ class _Gone:
         """Tell whether a span is in one of those that were erased, which lie apart."""
         at = bisect_right(self._erased, first, key=itemgetter(0)) - 1
         return at >= 0 and last <= self._erased[at][1]
-
-    def _reach_into_erased(self, entry: Any) -> bool:
-        # The last one that begins before the end of a span also ends last of these.
-        return any(
-            before and self._erased[before - 1][1] > first
-            for first, last in entry_spans(entry)
-            for before in [bisect_left(self._erased, (last,))]
-        )

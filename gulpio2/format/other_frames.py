@@ -7,14 +7,13 @@ do. A map that was kept in memory would be stored over them.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from gulpio2.errors import ChunkMismatchError
 from gulpio2.format.entry import EXTRAS_KEY, entry_check, stored_crc32
 from gulpio2.format.gmeta import validate_entry
-from gulpio2.format.removals import entry_spans, merge_spans
+from gulpio2.format.removals import entry_spans, meets_spans, merge_spans
 
 __all__ = ["known_crc32", "settle_other_frames"]
 
@@ -136,11 +135,7 @@ class _Records:
     def _is_none(self, place: _Place) -> bool:
         """Tell of a record that is none of these whether it can be none at all."""
         start, stop = place[0], place[0] + place[2]
-        # The last one that begins before its end also ends last of these.
-        before = bisect_left(self._spans, (stop,))
-        return stop > (self._size or 0) or (
-            before > 0 and self._spans[before - 1][1] > start
-        )
+        return stop > (self._size or 0) or meets_spans((start, stop), self._spans)
 
 
 def _extra(entry: Mapping[str, Any], key: str) -> str | None:

@@ -7,6 +7,7 @@ for. Compacting leaves holes of zeros where it was; those spans are kept here as
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,16 @@ from gulpio2.format.checked_json import dump_checked, load_checked
 from gulpio2.format.gmeta import validate_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["Removals", "dump_removals", "entry_spans", "load_removals", "merge_spans"]
+__all__ = [
+    "Removals",
+    "dump_removals",
+    "entry_spans",
+    "load_removals",
+    "meets_spans",
+    "merge_spans",
+]
 
 _ADVICE = (
     "Items that were deleted stay hidden without it, but the check can then no longer "
@@ -81,6 +89,19 @@ def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         elif stop > start:
             merged.append((start, stop))
     return merged
+
+
+def meets_spans(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether a span shares bytes with others, which are ascending and apart.
+
+    Examples
+    --------
+    >>> meets_spans((4, 8), [(0, 5), (8, 12)]), meets_spans((5, 8), [(0, 5), (8, 12)])
+    (True, False)
+    """
+    # The last one that begins before the end of the span also ends last of these.
+    at = bisect_left(others, (span[1],))
+    return at > 0 and others[at - 1][1] > span[0]
 
 
 def dump_removals(removals: Removals) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +13,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY
 from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
 from gulpio2.format.layout import INDEX_NAME, meta_name
-from gulpio2.format.removals import entry_spans
+from gulpio2.format.removals import entry_spans, meets_spans
 from gulpio2.format.salvage import salvage_map
 from gulpio2.format.wording import cannot_be_read, counted
 from gulpio2.repair.entries import known_part, read_entry
@@ -202,7 +201,7 @@ def _still_there(
         (id_, entry)
         for id_, entry in pairs
         if entry["frame_info"] not in deleted.get(id_, ())
-        and not any(_meets(span, erased) for span in entry_spans(entry))
+        and not any(meets_spans(span, erased) for span in entry_spans(entry))
     ]
     # Frames without checksums must all be there: where one is not, GulpIO2 may have
     # written another data file.
@@ -214,12 +213,6 @@ def _still_there(
     ):
         return left
     return [(id_, entry) for id_, entry in left if EXTRAS_KEY in entry]
-
-
-def _meets(span: tuple[int, int], others: list[tuple[int, int]]) -> bool:
-    """Tell whether a span shares bytes with others, which are ascending and apart."""
-    at = bisect_left(others, (span[1], 0))
-    return at > 0 and others[at - 1][1] > span[0]
 
 
 class _IndexedMap(NamedTuple):
