@@ -20,7 +20,7 @@ from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.data_file import has_frames_of, refuse_taken
-from gulpio2.storage.links import stop_sharing
+from gulpio2.storage.links import is_beginning, stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
 from gulpio2.storage.permissions import settle_permissions, withhold
 from gulpio2.storage.refusals import left_without_map
@@ -42,9 +42,6 @@ __all__ = [
     "begin_writing",
     "taken_number",
 ]
-
-BLOCK = 1 << 20
-"""Bytes that are compared at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,9 @@ class StagedChunk:
             return
         data = store.path(data_name)
         is_begun = self.data in names and is_there(data)
-        if is_begun and not _is_same(store, data_name, self.data):
+        if is_begun and not is_beginning(
+            data, store.path(self.data), store.size(self.data)
+        ):
             raise taken_number(data)
         if self.meta in names and self.data not in names:  # it had its name already
             entries = load_gmeta(store.read(self.meta), where=store.path(self.meta))
@@ -110,18 +109,6 @@ class StagedChunk:
         """Remove both files."""
         store.remove(self.data)
         store.remove(self.meta)
-
-
-def _is_same(store: Store, name: str, other: str) -> bool:
-    """Tell whether a file has the bytes of the other."""
-    size = store.size(name)
-    if size != store.size(other):
-        return False
-    for start in range(0, size, BLOCK):
-        length = min(BLOCK, size - start)
-        if store.read_at(name, start, length) != store.read_at(other, start, length):
-            return False
-    return True
 
 
 def taken_number(

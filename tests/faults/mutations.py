@@ -268,8 +268,8 @@ MUTATIONS = [
     Mutation(
         "resume over a data file without a map",
         "staging.py",
-        "        if is_begun and not _is_same(",
-        "        if False and not _is_same(",
+        "        if is_begun and not is_beginning(",
+        "        if False and not is_beginning(",
         "tests/ingest/test_resume_files.py -k written_over",
     ),
     Mutation(
