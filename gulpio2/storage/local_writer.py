@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
 from gulpio2.storage.handles import open_descriptor
-from gulpio2.storage.locks import lock_file
-from gulpio2.storage.refusals import cannot, refused
+from gulpio2.storage.locks import is_at, lock_file
+from gulpio2.storage.refusals import refused
 from gulpio2.storage.writeback import begin_writeback
 
 if TYPE_CHECKING:
@@ -114,12 +114,7 @@ class LocalWriter:
 
     def is_at(self, path: StrPath) -> bool:
         """Tell whether a path leads to this file; not, where another replaced it."""
-        try:
-            return os.path.samestat(os.stat(path), os.fstat(self._descriptor()))  # noqa: PTH116  # any StrPath
-        except FileNotFoundError:
-            return False
-        except OSError as cause:
-            raise cannot(cause, "look at", path) from cause
+        return is_at(self._descriptor(), path)
 
     def _drop(self) -> None:
         """Close a file that nothing was written to."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["WriterLock", "lock_file", "lock_folder"]
+__all__ = ["WriterLock", "is_at", "lock_file", "lock_folder"]
 
 # Descriptors of locks that this process holds. A forked child closes its copies, for
 # a lock lives as long as any copy of its descriptor: workers that outlive a killed
@@ -245,7 +245,7 @@ class WriterLock:
         if not self._fds:
             raise _begun(path)  # its map may have been read before that
         self.take(path)
-        self._keep({fd for fd in self._fds if _is_at(fd, path)})
+        self._keep({fd for fd in self._fds if is_at(fd, path)})
 
     def _keep(self, fds: Collection[int]) -> None:
         for fd in self._fds:
@@ -254,7 +254,7 @@ class WriterLock:
         self._fds = [fd for fd in self._fds if fd in _held]
 
     def _has(self, path: StrPath) -> bool:
-        return any(_is_at(fd, path) for fd in self._fds)
+        return any(is_at(fd, path) for fd in self._fds)
 
 
 def _begun(path: StrPath) -> LockedError:
@@ -275,7 +275,7 @@ def _open_to_lock(path: StrPath, *, replacing: bool) -> int:
     return open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
 
 
-def _is_at(fd: int, path: StrPath) -> bool:
+def is_at(fd: int, path: StrPath) -> bool:
     """Tell whether a path leads to an open file; not, where another replaced it."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(fd))  # noqa: PTH116  # any StrPath
