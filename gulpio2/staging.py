@@ -96,9 +96,9 @@ class StagedChunk:
                 raise taken_number(data)
         for partial, name in ((self.data, data_name), (self.meta, meta_name)):
             if partial in names:
-                alone = partial == self.data and not is_begun
+                is_new = partial == self.data and not is_begun
                 try:
-                    store.rename(partial, name, alone=alone)
+                    store.rename(partial, name, is_new=is_new)
                 except StorageExistsError as cause:  # one that has come just now
                     raise taken_number(data) from cause
                 store.sync_names()
@@ -257,7 +257,7 @@ class ChunkSession:
     def _name(self, partial: str) -> None:
         """Give the data file its name; a new one replaces none that has come since."""
         try:
-            self.store.rename(partial, self.data_name, alone=self.is_new)
+            self.store.rename(partial, self.data_name, is_new=self.is_new)
         except StorageExistsError:
             refuse_taken(self.store.path(self.data_name), since_opened=True)
             raise

@@ -144,6 +144,6 @@ def name_data(out: Store, partial: str, number: int) -> int:
     while True:
         if not any(is_there(out.path(name(number))) for name in (data_name, meta_name)):
             with suppress(StorageExistsError):  # one that has come just now
-                out.rename(partial, data_name(number), alone=True)
+                out.rename(partial, data_name(number), is_new=True)
                 return number
         number += 1

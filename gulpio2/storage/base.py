@@ -137,12 +137,12 @@ class Store(Protocol):
         target: str,
         *,
         made_of: Collection[str] = (),
-        alone: bool = False,
+        is_new: bool = False,
     ) -> None:
         """Give a synced file its final name, replacing what had it.
 
-        Nobody may read it who may not read each of the files that it is made of. With
-        `alone` it replaces nothing, if the file system can tell: that is refused.
+        Nobody may read it who may not read each of the files that it is made of. Where
+        it `is_new`, it replaces nothing, if the file system can tell: that is refused.
         """
         ...
 

@@ -290,18 +290,18 @@ class LocalStore:
         target: str,
         *,
         made_of: Collection[str] = (),
-        alone: bool = False,
+        is_new: bool = False,
     ) -> None:
         """Give a synced file its final name, replacing what had it.
 
         It gets the permissions of a file that it replaces: the new file would shut out
         others who write to the directory. Of those, none that not all have of the files
-        that it is made of. With `alone` a file that has the name stays, and
+        that it is made of. Where it `is_new`, a file that has the name stays, and
         `StorageExistsError` is raised, where the file system knows hard links.
         """
         try:
             self._permit(source, target, made_of)
-            if not (alone and self._link(source, target)):
+            if not (is_new and self._link(source, target)):
                 (self.folder / source).replace(self.folder / target)
         except OSError as cause:
             raise refused(

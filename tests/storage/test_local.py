@@ -244,28 +244,30 @@ def test_a_rename_replaces_what_had_the_name(store):
     assert store.read("b") == b"new"
 
 
-def test_a_rename_alone_replaces_nothing(store):
+def test_a_rename_of_what_is_new_replaces_nothing(store):
     make(store, a=b"new", b=b"old")
     with pytest.raises(StorageExistsError, match=r"cannot rename to b .*out/a"):
-        store.rename("a", "b", alone=True)
+        store.rename("a", "b", is_new=True)
     assert [store.read(name) for name in "ab"] == [b"new", b"old"]
-    store.rename("a", "c", alone=True)
+    store.rename("a", "c", is_new=True)
     assert sorted(store.names()) == ["b", "c"]
     assert store.read("c") == b"new"
 
 
-def test_a_rename_alone_is_one_where_there_are_no_hard_links(store, monkeypatch):
+def test_a_rename_of_what_is_new_is_one_where_there_are_no_hard_links(
+    store, monkeypatch
+):
     make(store, a=b"new")
 
     def link(*_):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", link)
-    store.rename("a", "b", alone=True)
+    store.rename("a", "b", is_new=True)
     assert store.names() == ["b"]
 
 
-def test_a_rename_alone_that_was_done_already_is_no_error(store, monkeypatch):
+def test_a_rename_of_what_is_new_that_was_done_already_is_no_error(store, monkeypatch):
     make(store, a=b"new")
     real = os.link
 
@@ -274,7 +276,7 @@ def test_a_rename_alone_that_was_done_already_is_no_error(store, monkeypatch):
         real(source, target)
 
     monkeypatch.setattr(os, "link", link)
-    store.rename("a", "b", alone=True)
+    store.rename("a", "b", is_new=True)
     assert store.names() == ["b"]
 
 
