@@ -275,7 +275,7 @@ class GulpChunk(ReadingVerbs):
             ends.callback(self._handles.close)
             state = {k: getattr(self, k) for k in ("meta_dict", "_base", "_base_map")}
             undo.callback(vars(self).update, state)
-            lock.take(self.data_file_path, replacing=not extend)
+            lock.take(self.data_file_path, to_write=extend)
             if extend:  # what is read then stays as it is
                 prior = self._take_in(undo)
                 stored = self._base_map.parse(self._base) if self._base else None

@@ -81,7 +81,7 @@ def _share(part: Part, chunk: int, end: int, path: str) -> bool:
         try:
             # One that may not be opened may be linked all the same.
             # Another merge has it until its map is written.
-            lock.take(source, replacing=True)
+            lock.take(source)
         except StorageError:
             # Or nobody can tell whether another has it: by the network a file that
             # may only be read is not locked.

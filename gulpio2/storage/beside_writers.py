@@ -36,7 +36,7 @@ def without_writers(store: Store, number: int) -> Iterator[None]:
     path = store.path(data_name(number))
     with WriterLock() as lock:
         try:
-            lock.take(path, replacing=True)
+            lock.take(path)
         except LockedError as cause:
             raise LockedError(
                 cause.errno,
@@ -66,7 +66,7 @@ def held_until_mapped(store: Store, *names: str) -> Iterator[None]:
     with WriterLock() as lock:
         for name in names:
             with suppress(StorageError):
-                lock.take(store.path(name), replacing=True)
+                lock.take(store.path(name))
         yield
 
 

@@ -106,7 +106,7 @@ def _hold_journal(store: Store, lock: WriterLock) -> None:
     except OSError as cause:
         raise refused(cause, "look at", path) from cause
     try:
-        may_open = lock.take(path, replacing=True)
+        may_open = lock.take(path)
     except LockedError as cause:
         raise LockedError(
             errno.EWOULDBLOCK,
@@ -172,7 +172,7 @@ def _is_in_use(path: str, lock: WriterLock) -> bool:
     Where nobody has, it is locked.
     """
     try:
-        if lock.take(path, replacing=True, at_once=True):
+        if lock.take(path, at_once=True):
             return False
         code = errno.EACCES
     except LockedError:

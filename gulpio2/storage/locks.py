@@ -135,7 +135,7 @@ class WriterLock:
             _let_go(self._fds.pop())
 
     def take(
-        self, path: StrPath, *, replacing: bool = False, at_once: bool = False
+        self, path: StrPath, *, to_write: bool = False, at_once: bool = False
     ) -> bool:
         """Lock the file of this name, beside what is locked already.
 
@@ -145,9 +145,9 @@ class WriterLock:
         ----------
         path : str or path
             Its path.
-        replacing : bool, optional
-            Nothing is to be written to it: it may be one that can only be read. One
-            that may not be opened at all is not locked.
+        to_write : bool, optional
+            It is to be written to, and so must be one that may be. Else one that can
+            only be read is locked as well, and one that may not be opened is not.
         at_once : bool, optional
             Do not wait for another.
 
@@ -165,11 +165,11 @@ class WriterLock:
         """
         while not self._has(path):
             try:
-                fd = _open_to_lock(path, replacing=replacing)
+                fd = _open_to_lock(path, to_write=to_write)
             except FileNotFoundError:
                 break
             except OSError as cause:
-                if replacing and isinstance(cause, PermissionError):
+                if not to_write and isinstance(cause, PermissionError):
                     return False
                 raise refused(
                     cause, "open for writing", path, writing=True, extending=True
@@ -216,7 +216,7 @@ class WriterLock:
         LockedError
             Another begins it too: one would replace the other's.
         """
-        self.take(partial)
+        self.take(partial, to_write=True)
         if not self._has(partial):
             return False
         prefix = f"{path.name}."
@@ -226,9 +226,9 @@ class WriterLock:
         for other in (path.parent / name for name in others):
             if not self._has(other):
                 with WriterLock() as lock:  # one that is left over can be locked
-                    lock.take(other)
+                    lock.take(other, to_write=True)
         if replacing:
-            self.take(path, replacing=True)  # it may be there since
+            self.take(path)  # it may be there since
             self._keep({fd for fd in self._fds if not _is_shared(fd, path)})
         elif path.exists():
             raise _begun(path)
@@ -244,7 +244,7 @@ class WriterLock:
         """
         if not self._fds:
             raise _begun(path)  # its map may have been read before that
-        self.take(path)
+        self.take(path, to_write=True)
         self._keep({fd for fd in self._fds if is_at(fd, path)})
 
     def _keep(self, fds: Collection[int]) -> None:
@@ -265,12 +265,12 @@ def _begun(path: StrPath) -> LockedError:
     )
 
 
-def _open_to_lock(path: StrPath, *, replacing: bool) -> int:
+def _open_to_lock(path: StrPath, *, to_write: bool) -> int:
     try:
         # By the network some locks need a file that may be written to.
         return open_descriptor(path, os.O_WRONLY | os.O_NONBLOCK)
     except OSError as cause:
-        if not (replacing and cause.errno in _MAY_NOT):
+        if to_write or cause.errno not in _MAY_NOT:
             raise
     return open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
 
