@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import JOURNAL_NAME, list_chunks
+from gulpio2.storage.local import look_at
 from gulpio2.storage.locks import WriterLock
 from gulpio2.storage.refusals import absolute, refused
 
@@ -99,12 +100,8 @@ def remove_empty(made: Iterable[Path]) -> None:
 def _hold_journal(store: Store, lock: WriterLock) -> None:
     """Lock the journal, if there is one."""
     path = store.path(JOURNAL_NAME)
-    try:
-        os.lstat(path)
-    except FileNotFoundError:
+    if look_at(path, follow=False) is None:
         return
-    except OSError as cause:
-        raise refused(cause, "look at", path) from cause
     try:
         may_open = lock.take(path)
     except LockedError as cause:
