@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import stat
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gulpio2.errors import ChunkMismatchError, FormatError, GulpError
+from gulpio2.errors import ChunkMismatchError, FormatError
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.entry import load_extras
+from gulpio2.format.entry import stored_crc32
 from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.jpeg_markers import EOI, SOI
 from gulpio2.format.layout import data_name, list_chunks, meta_name
@@ -140,22 +139,20 @@ def _looks(
     name = data_name(number)
     size = store.size(name)
     frames = [
-        (id_, entry, frame)
-        for id_, entry in pairs
+        (entry, frame)
+        for _, entry in pairs
         for frame in range(len(entry["frame_info"]))
     ]
-    for id_, entry, frame in frames[:: max(1, len(frames) // _LOOKED_AT)]:
+    for entry, frame in frames[:: max(1, len(frames) // _LOOKED_AT)]:
         loc, pad, length = entry["frame_info"][frame]
         if may_be_erased and loc + length > size:
             continue
         jpeg = store.read_at(name, loc, length - pad)
-        crc32 = None
-        with suppress(GulpError, ValueError, TypeError, IndexError):
-            crc32 = int(load_extras(entry, where=id_).crc32[frame])
-        if crc32 is None:
+        known = stored_crc32(entry, [frame])
+        if known is None:
             is_right = jpeg.startswith(SOI) and jpeg.endswith(EOI)
         else:
-            is_right = crc32_of(jpeg) == crc32
+            is_right = [crc32_of(jpeg)] == known
         yield is_right or (may_be_erased and jpeg.count(0) == len(jpeg))
 
 
