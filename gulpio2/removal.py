@@ -31,7 +31,7 @@ from gulpio2.storage.removable import (
 )
 from gulpio2.storage.removals_file import read_removals, write_removals
 from gulpio2.types import no_progress
-from gulpio2.unfinished import refuse_unfinished_merge
+from gulpio2.unfinished import refuse_unfinished_copying
 from gulpio2.verbs import each_of
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def delete_items(
     store = open_store(path)
     require_known_version(store, to_write=True)
     with store.lock():
-        refuse_unfinished_merge(store, "deleting")
+        refuse_unfinished_copying(store, "deleting", ("merge",))
         if not dry_run:
             remove_leftovers(store)
         removals = read_removals(store)
@@ -278,7 +278,7 @@ def compact_directory(
     require_known_version(store, to_write=True)
     done: list[Compaction] = []
     with store.lock():
-        refuse_unfinished_merge(store, "compacting")
+        refuse_unfinished_copying(store, "compacting", ("merge",))
         if not dry_run:
             remove_leftovers(store)
         removals = read_removals(store)

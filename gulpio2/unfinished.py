@@ -21,7 +21,7 @@ from gulpio2.storage.base import read_if_there
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gulpio2.format.manifest import Run
     from gulpio2.storage.base import Store
@@ -31,7 +31,7 @@ __all__ = [
     "describe_begun",
     "describe_lost",
     "lost_chunks",
-    "refuse_unfinished_merge",
+    "refuse_unfinished_copying",
     "say_what_is_missing",
     "unfinished_copying",
     "warn_of_what_is_missing",
@@ -162,11 +162,14 @@ def unfinished_copying(store: Store) -> Copying | None:
     return load_copying(read_if_there(store, JOURNAL_NAME) or b"")
 
 
-def refuse_unfinished_merge(store: Store, action: str) -> None:
-    """Refuse to change maps that a merge has brought before it is finished.
+def refuse_unfinished_copying(
+    store: Store, action: str, verbs: Collection[str] = ("merge", "repair")
+) -> None:
+    """Refuse to change a directory that a merge or a repair is to fill first.
 
-    It knows by them what it need not bring again: with others it would bring back what
-    was deleted, or be refused itself.
+    What is ingested would be stored between its chunks. And a merge knows by the maps
+    that it has brought what it need not bring again: with others it would bring back
+    what was deleted, or be refused itself.
 
     Parameters
     ----------
@@ -174,16 +177,18 @@ def refuse_unfinished_merge(store: Store, action: str) -> None:
         The directory.
     action : str
         What is refused, as in "before deleting".
+    verbs : collection of str, optional
+        Which of the two is in the way of that.
 
     Raises
     ------
     IngestError
-        A merge was interrupted, and has left its journal.
+        One was interrupted, and has left its journal.
     """
     copying = unfinished_copying(store)
-    if copying is not None and copying.verb == "merge":
+    if copying is not None and copying.verb in verbs:
         raise IngestError(
-            f"a merge into this folder was not finished ({store.path(JOURNAL_NAME)}). "
-            f"{copying.advice} before {action}: nothing was changed. To leave it "
-            "unfinished, remove that file"
+            f"a {copying.verb} into this folder was not finished "
+            f"({store.path(JOURNAL_NAME)}). {copying.advice} before {action}: nothing "
+            "was changed. To leave it unfinished, remove that file"
         )

@@ -168,17 +168,15 @@ def _find_plan(
 
 def _refuse_place(output: Path) -> None:
     """Refuse a folder that cannot be written to, or that holds what stops a run."""
-    from gulpio2.ingest.resuming import (
-        refuse_misnamed_chunks,
-        refuse_unfinished_copying,
-    )
+    from gulpio2.ingest.resuming import refuse_misnamed_chunks
     from gulpio2.storage.local import is_folder, open_store
     from gulpio2.storage.refusals import refuse_unwritable
+    from gulpio2.unfinished import refuse_unfinished_copying
 
     refuse_unwritable(output)
     if is_folder(output):
         store = open_store(output)
-        refuse_unfinished_copying(store)
+        refuse_unfinished_copying(store, "ingesting")
         refuse_misnamed_chunks(store)
 
 

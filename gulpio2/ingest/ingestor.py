@@ -56,7 +56,6 @@ from gulpio2.ingest.resuming import (
     refuse_lost_chunks,
     refuse_misnamed_chunks,
     refuse_other_tasks,
-    refuse_unfinished_copying,
 )
 from gulpio2.ingest.shard import Shard
 from gulpio2.storage.index.keeping import refresh_index
@@ -69,6 +68,7 @@ from gulpio2.storage.local import is_there, open_store
 from gulpio2.storage.refusals import absolute, local_path
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
+from gulpio2.unfinished import refuse_unfinished_copying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -328,7 +328,7 @@ class GulpIngestor:
         store = self.output_store()
         if not is_there(self._folder()):  # a run would make it
             return None
-        refuse_unfinished_copying(store)
+        refuse_unfinished_copying(store, "ingesting")
         self._num_items = count_items(self.adapter)
         facts = ask_for_facts(self.adapter)
         journal = RunJournal(store, arguments_of(self, facts, self._num_items))
@@ -363,7 +363,7 @@ class GulpIngestor:
         path = store.path(FAILURES_NAME)
         self._dispatcher = self._make_dispatcher(NotedFailures(path, self.on_failure))
         with made_and_locked(store, self._folder()) as hold:
-            refuse_unfinished_copying(store)
+            refuse_unfinished_copying(store, "ingesting")
             refuse_misnamed_chunks(store)
             arguments = arguments_of(self, facts, self._num_items)
             journal = RunJournal(store, arguments, hold)

@@ -7,19 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
-from gulpio2.format.layout import (
-    JOURNAL_NAME,
-    REMOVALS_NAME,
-    data_name,
-    list_chunks,
-    meta_name,
-)
+from gulpio2.format.layout import REMOVALS_NAME, data_name, list_chunks, meta_name
 from gulpio2.format.wording import counted
 from gulpio2.ingest.fitness import this_worker
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.report import TO_RESUME, ItemFailure
 from gulpio2.storage.local import open_store
-from gulpio2.unfinished import lost_chunks, unfinished_copying
+from gulpio2.unfinished import lost_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -38,7 +32,6 @@ __all__ = [
     "refuse_misnamed_chunks",
     "refuse_other_items",
     "refuse_other_tasks",
-    "refuse_unfinished_copying",
 ]
 
 # Finished tasks that are looked at, spread over all. That is enough: a file that was
@@ -228,23 +221,6 @@ def _lost(directory: GulpDirectory, what: str) -> IngestError:
         "missing there (on_duplicate='skip', on the command line --on-duplicate skip). "
         f"`gulp2 check {directory.output_dir}` tells what is lost"
     )
-
-
-def refuse_unfinished_copying(store: Store) -> None:
-    """Refuse to store anything between the chunks of a merge or a repair.
-
-    Raises
-    ------
-    IngestError
-        One was interrupted, and has left its journal.
-    """
-    copying = unfinished_copying(store)
-    if copying is not None:
-        raise IngestError(
-            f"a {copying.verb} into this folder was not finished "
-            f"({store.path(JOURNAL_NAME)}). {copying.advice} before ingesting. To "
-            "leave it unfinished, remove that file"
-        )
 
 
 def refuse_misnamed_chunks(store: Store) -> None:
