@@ -67,15 +67,13 @@ def salvage_map(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     position = failures = 0
     while failures < _MAX_FAILURES and (at := text.find(separator, position)) >= 0:
         position = at + len(separator)
-        failures += 1
-        id_ = _string_before(text, at)
-        if id_ is None:
-            continue
         start, behind = text.index("{", at), text.find(separator, position)
-        if read := _entry_at(text, start, behind):
+        id_ = _string_before(text, at)
+        if id_ is not None and (read := _entry_at(text, start, behind)):
             found.append((id_, read[0]))
             position = start + read[1]
-            failures -= 1
+        else:
+            failures += 1
     return found
 
 
@@ -90,8 +88,8 @@ def _entry_at(text: str, start: int, behind: int) -> tuple[dict[str, Any], int] 
         return read
     # A brace at its end may be lost, or be another character now. All that follows
     # would be its own, were it read as a whole.
-    cut = text[start : _start_of_string(text, behind)].rstrip().removesuffix(",")
-    cut = cut.rstrip()
+    cut = text[start : _start_of_string(text, behind)].rstrip()
+    cut = cut.removesuffix(",").rstrip()
     for closed in (cut + "}", cut[:-1] + "}", cut[:-2] + "}}"):
         if read := _read_entry(closed):
             return read
