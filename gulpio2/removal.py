@@ -136,7 +136,6 @@ def delete_items(
         # Not the maps: those of a large directory do not fit into memory together.
         changed: dict[int, list[str]] = {}
         deletions: list[Deletion] = []
-        known: dict[int, dict[str, Any]] = {}
         for number in list_chunks(store.names()).chunks:
             name = meta_name(number)
             content = store.read(name)
@@ -144,24 +143,24 @@ def delete_items(
             may_have = may_have_an_entry(content, wanted)
             entries = load_gmeta(content, where=store.path(name)) if may_have else {}
             found = [id_ for id_ in entries if id_ in wanted]
-            if found:
-                refuse_broken_link(store, number, found[0])
-            if found and not dry_run:
-                refuse_writers(store, number)
-            else:
+            if dry_run or not found:
                 progress(num_bytes=len(content))
+            if not found:
+                continue
+            refuse_broken_link(store, number, found[0])
+            if not dry_run:
+                refuse_writers(store, number)
+            changed[number] = found
+            hidden = removals.deleted.setdefault(number, [])
+            # By a run that was killed half-way they were hidden before.
+            known = dict(hidden)
             for id_ in found:
                 entry = entries[id_]
-                hidden = removals.deleted.setdefault(number, [])
-                # By a run that was killed half-way it was hidden before.
-                if number not in known:
-                    known[number] = dict(hidden)
-                if known[number].get(id_) != entry:
+                if known.get(id_) != entry:
                     hidden.append((id_, entry))
                 size = sum(stop - start for start, stop in entry_spans(entry))
                 frames = len(entry["frame_info"])
                 deletions.append(Deletion(id_, number, frames, size))
-                changed.setdefault(number, []).append(id_)
         if missing := wanted.difference(deletion.id for deletion in deletions):
             refuse_items_without_data(store, missing)
             before = {id_ for pairs in removals.deleted.values() for id_, _ in pairs}
