@@ -8,7 +8,7 @@ import signal
 import traceback
 from typing import Any
 
-from gulpio2.errors import AdapterContractError, IngestError, SourceReadError
+from gulpio2.errors import AdapterContractError, IngestError
 
 __all__ = [
     "ToldInVainError",
@@ -75,7 +75,7 @@ def as_failure(error: BaseException) -> Exception:
             "exception in its place"
         )
     else:
-        failure = SourceReadError(f"{type(error).__name__}: {text_of(error)}")
+        failure = _as_ours(error)
     failure.__cause__ = error
     return failure
 
@@ -97,8 +97,12 @@ def portable_error(error: Exception) -> Exception:
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301  # made in the line before
     except Exception:  # noqa: BLE001  # whatever a foreign class raises
-        return IngestError(f"{type(error).__name__}: {text_of(error)}")
+        return _as_ours(error)
     return error
+
+
+def _as_ours(error: BaseException) -> IngestError:
+    return IngestError(f"{type(error).__name__}: {text_of(error)}")
 
 
 def text_of(error: BaseException) -> str:

@@ -314,6 +314,7 @@ def test_so_does_one_that_raises_what_is_no_exception(tmp_path, workers, where, 
     (failure,) = report.failures
     assert failure.position == 1
     assert failure.message == f"{type(error).__name__}: no"
+    assert failure.error == "IngestError"  # nothing may have been read
     assert list(GulpDirectory(tmp_path).merged_meta_dict) == ["item0", "item2"]
 
 
