@@ -154,7 +154,7 @@ def test_a_chunk_of_a_part_that_is_written_anew_meanwhile_is_not_brought(
         with chunk.open("wb"):
             chunk.append("item0", {}, make_frames(20))
 
-    monkeypatch.setattr("gulpio2.merge.directories.refuse_cut_data", write_anew)
+    monkeypatch.setattr("gulpio2.merge.data.refuse_cut_data", write_anew)
     with pytest.raises(ChunkMismatchError, match=r"written anew .* merge again"):
         merge_directories([part], out, link=link)
     assert list(out.glob("*.partial")) == list(out.glob("*.g*")) == []

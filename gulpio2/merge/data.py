@@ -1,10 +1,11 @@
-"""Data files of parts, on their way into the target."""
+"""Chunks of parts, on their way into the target."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.errors import (
     ChunkMismatchError,
@@ -12,11 +13,13 @@ from gulpio2.errors import (
     StorageExistsError,
     StorageNotFoundError,
 )
-from gulpio2.format.layout import data_name, meta_name
+from gulpio2.format.gmeta import refuse_cut_data
+from gulpio2.format.layout import data_name, meta_name, partial_name
 from gulpio2.format.other_frames import known_crc32
-from gulpio2.merge.parts import data_path, read_map
+from gulpio2.merge.parts import data_path, length_of, read_map
+from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
-from gulpio2.storage.local import is_there, look_at
+from gulpio2.storage.local import is_there, look_at, new_token
 from gulpio2.storage.locks import WriterLock
 
 if TYPE_CHECKING:
@@ -24,13 +27,90 @@ if TYPE_CHECKING:
 
     from gulpio2.merge.parts import Part
     from gulpio2.storage.base import Store
-    from gulpio2.types import StrPath
 
-__all__ = ["bring_data", "brought_before", "name_data", "refuse_replaced"]
+__all__ = ["MapAsRead", "bring_chunk", "read_chunk_map"]
 
 
-def brought_before(
-    part: Part, chunk: int, end: int, out: Store, data_only: Sequence[int]
+class MapAsRead(NamedTuple):
+    """The map of a chunk of a part, and what was seen of its data file."""
+
+    part: Part
+    chunk: int
+    content: bytes
+    entries: Mapping[str, Any]
+    end: int
+    """Where the data file ends, by the map."""
+    before: os.stat_result | None
+    """The data file, before the map was read."""
+
+
+def read_chunk_map(part: Part, chunk: int) -> MapAsRead:
+    """Read a map, before anything of its data file.
+
+    What is appended to the chunk meanwhile lies behind all that this map speaks of.
+
+    Raises
+    ------
+    ChunkMismatchError
+        The data file was cut.
+    """
+    before = look_at(data_path(part.store, chunk))
+    content, entries = read_map(part.store, chunk)
+    end = length_of(part, chunk, entries)
+    refuse_cut_data(
+        part.store.path(data_name(chunk)),
+        part.store.size(data_name(chunk)),
+        end,
+        "It was not brought. 'gulp2 repair' copies a directory without what is lost: "
+        "merge the copy",
+    )
+    return MapAsRead(part, chunk, content, entries, end, before)
+
+
+def bring_chunk(
+    read: MapAsRead, out: Store, first: int, data_only: Sequence[int], *, link: bool
+) -> int:
+    """Store a chunk in the target; give the number that it has there.
+
+    Parameters
+    ----------
+    read : MapAsRead
+        Its map.
+    out : Store
+        The target.
+    first : int
+        It gets the first number from this one on that no chunk has.
+    data_only : sequence of int
+        Data files of the target that have no map. One of them may be the chunk's, of
+        a merge that was killed; its number is that of the chunk then.
+    link : bool
+        Share the data file with the part, where that can be done.
+    """
+    begun, is_whole = _brought_before(read, out, data_only)
+    number = first if begun is None else begun
+    partial = partial_name(data_name(number), new_token())
+    if not is_whole:
+        _bring_data(read, out, partial, link=link)
+        try:
+            _refuse_replaced(read)
+        except BaseException:
+            out.remove(partial)
+            raise
+    with held_until_mapped(out, data_name(number) if is_whole else partial):
+        if not is_whole:
+            if begun is None:
+                number = _name_data(out, partial, first)
+            else:
+                out.rename(partial, data_name(begun))
+            out.sync_names()
+        map_ = Path(read.part.store.path(meta_name(read.chunk))).absolute()
+        # The commit.
+        out.write_atomically(meta_name(number), read.content, made_of=[str(map_)])
+    return number
+
+
+def _brought_before(
+    read: MapAsRead, out: Store, data_only: Sequence[int]
 ) -> tuple[int | None, bool]:
     """Find the number of a chunk whose map a merge that was killed did not bring.
 
@@ -41,7 +121,7 @@ def brought_before(
     is_whole : bool
         Whether it holds all frames. It does not where the part has grown since.
     """
-    source = data_path(part.store, chunk)
+    source, end = data_path(read.part.store, read.chunk), read.end
     shorter = None
     for number in data_only:
         if is_there(out.path(meta_name(number))):
@@ -55,28 +135,21 @@ def brought_before(
     return shorter, False
 
 
-def bring_data(
-    part: Part,
-    chunk: int,
-    end: int,
-    out: Store,
-    target: StrPath,
-    partial: str,
-    *,
-    link: bool,
-) -> None:
+def _bring_data(read: MapAsRead, out: Store, partial: str, *, link: bool) -> None:
     """Put the frames of a chunk into the target, under a partial name."""
-    if not (link and _share(part, chunk, end, out.path(partial))):
-        copy_file(data_path(part.store, chunk), target, partial, end)
+    if not (link and _share(read, out.path(partial))):
+        source = data_path(read.part.store, read.chunk)
+        copy_file(source, out.path(""), partial, read.end)
 
 
-def _share(part: Part, chunk: int, end: int, path: str) -> bool:
+def _share(read: MapAsRead, path: str) -> bool:
     """Make a hard link; False where frames that are not of the map may come with it.
 
     Who opens the part's data file to append to it later gives it bytes of its own. Who
     has it open already does not, and would go on in the target.
     """
-    source = data_path(part.store, chunk)
+    store = read.part.store
+    source = data_path(store, read.chunk)
     with WriterLock() as lock:
         try:
             # One that may not be opened may be linked all the same.
@@ -87,28 +160,12 @@ def _share(part: Part, chunk: int, end: int, path: str) -> bool:
             # may only be read is not locked.
             return False
         # If it is longer than its map says, something was being appended to it.
-        is_longer = part.store.size(data_name(chunk)) > end
+        is_longer = store.size(data_name(read.chunk)) > read.end
         return not is_longer and link_file(source, path)
 
 
-def refuse_replaced(
-    part: Part,
-    chunk: int,
-    before: os.stat_result | None,
-    entries: Mapping[str, Any],
-) -> None:
+def _refuse_replaced(read: MapAsRead) -> None:
     """Refuse frames that may be of a data file which is not that of the map.
-
-    Parameters
-    ----------
-    part : Part
-        Where the chunk is.
-    chunk : int
-        Its number.
-    before : os.stat_result or None
-        The data file, before the map was read.
-    entries : mapping
-        What the map said.
 
     Raises
     ------
@@ -116,13 +173,14 @@ def refuse_replaced(
         The chunk was written anew since. Not where the file was replaced by a copy of
         itself, as for an append.
     """
-    now = look_at(data_path(part.store, chunk))
+    store, chunk, before = read.part.store, read.chunk, read.before
+    now = look_at(data_path(store, chunk))
     if before is not None and now is not None and os.path.samestat(before, now):
         return
     there: Mapping[str, Any] = {}
     with suppress(StorageNotFoundError):
-        there = read_map(part.store, chunk)[1]
-    for id_, entry in entries.items():
+        there = read_map(store, chunk)[1]
+    for id_, entry in read.entries.items():
         frames, other = entry["frame_info"], there.get(id_)
         if (
             other is None
@@ -130,12 +188,12 @@ def refuse_replaced(
             or not known_crc32(entry).items() <= known_crc32(other).items()
         ):
             raise ChunkMismatchError(
-                f"{part.store.path(data_name(chunk))} was written anew by another "
+                f"{store.path(data_name(chunk))} was written anew by another "
                 "program while it was merged, and was not brought: merge again"
             )
 
 
-def name_data(out: Store, partial: str, number: int) -> int:
+def _name_data(out: Store, partial: str, number: int) -> int:
     """Give a data file the first number from this one on that no chunk has.
 
     Who writes a single chunk does not ask for the lock of the folder, and may have

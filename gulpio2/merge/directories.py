@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.labels import write_label_file
 from gulpio2.errors import IngestError, IngestSettingError
-from gulpio2.format.gmeta import refuse_cut_data
 from gulpio2.format.joined_runs import join_runs
 from gulpio2.format.layout import (
     FAILURES_NAME,
@@ -19,8 +18,6 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     data_name,
     list_chunks,
-    meta_name,
-    partial_name,
 )
 from gulpio2.format.manifest import (
     Manifest,
@@ -29,19 +26,17 @@ from gulpio2.format.manifest import (
     missing_shares,
     without_complete_shares,
 )
-from gulpio2.merge.data import bring_data, brought_before, name_data, refuse_replaced
+from gulpio2.merge.data import bring_chunk, read_chunk_map
 from gulpio2.merge.parts import (
     Part,
     begin_merge,
     chunks_of_ids,
     data_path,
     is_mended,
-    length_of,
     merged_labels,
     merged_metainfo,
     open_part,
     present_chunks,
-    read_map,
     refuse_deleted,
     refuse_other_plans,
     refuse_repeats,
@@ -49,11 +44,10 @@ from gulpio2.merge.parts import (
     warnings_of_settings,
 )
 from gulpio2.storage.base import checks_of_files, read_if_there, read_manifest
-from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
 from gulpio2.storage.links import is_same_file
-from gulpio2.storage.local import look_at, new_token, open_store, real_path
+from gulpio2.storage.local import open_store, real_path
 from gulpio2.storage.removals_file import (
     read_removals,
     removed_numbers,
@@ -166,7 +160,6 @@ def merge_directories(
                 f"{target} is to be merged into itself; leave it out of the parts: "
                 "what is in the target stays"
             )
-    token = new_token()
     tell = progress or no_progress
     out = open_store(target)
     with contextlib.ExitStack() as stack:
@@ -203,7 +196,7 @@ def merge_directories(
             _logger.warning("%s", text)
         names = out.names()
         listing, removed = list_chunks(names), removed_numbers(out, names)
-        number = free_number(listing, manifest.runs, removed)
+        free = free_number(listing, manifest.runs, removed)
 
         def begin() -> None:
             begin_merge(out, brought)
@@ -219,53 +212,22 @@ def merge_directories(
                     report.present += 1
                     tell(items=len(ids), num_bytes=size)
                     continue
-                # The map is read first: what is appended to the chunk meanwhile lies
-                # behind all that this map speaks of.
-                before = look_at(data_path(part.store, chunk))
-                content, entries = read_map(part.store, chunk)
-                refuse_taken({*entries}.difference(ids), part, owners)
-                end = length_of(part, chunk, entries)
-                refuse_cut_data(
-                    part.store.path(data_name(chunk)),
-                    part.store.size(data_name(chunk)),
-                    end,
-                    "It was not brought. 'gulp2 repair' copies a directory without "
-                    "what is lost: merge the copy",
-                )
+                read = read_chunk_map(part, chunk)
+                refuse_taken({*read.entries}.difference(ids), part, owners)
                 if not report.chunks:
                     begin()
-                begun, is_whole = brought_before(
-                    part, chunk, end, out, listing.data_only
-                )
-                free = number if begun is None else begun
-                partial = partial_name(data_name(free), token)
-                if not is_whole:
-                    bring_data(part, chunk, end, out, target, partial, link=link)
-                    try:
-                        refuse_replaced(part, chunk, before, entries)
-                    except BaseException:
-                        out.remove(partial)
-                        raise
-                held = data_name(free) if is_whole else partial
-                with held_until_mapped(out, held):
-                    if not is_whole:
-                        if begun is None:
-                            free = number = name_data(out, partial, number)
-                        else:
-                            out.rename(partial, data_name(begun))
-                        out.sync_names()
-                    map_ = Path(part.store.path(meta_name(chunk))).absolute()
-                    # The commit.
-                    out.write_atomically(meta_name(free), content, made_of=[str(map_)])
+                number = bring_chunk(read, out, free, listing.data_only, link=link)
+                free = max(free, number)
                 linked = is_same_file(
-                    data_path(out, free), data_path(part.store, chunk)
+                    data_path(out, number), data_path(part.store, chunk)
                 )
-                part.numbers[chunk] = free
+                part.numbers[chunk] = number
                 report.linked += linked
                 report.copied += not linked
-                report.items += len(entries)
-                report.chunks.append(free)
-                frames = sum(len(entry["frame_info"]) for entry in entries.values())
+                report.items += len(read.entries)
+                report.chunks.append(number)
+                entries = read.entries.values()
+                frames = sum(len(entry["frame_info"]) for entry in entries)
                 tell(items=len(entries), frames=frames, num_bytes=size)
         if not report.chunks:
             begin()
