@@ -326,7 +326,7 @@ def _compact(
     name = meta_name(number)
     content = store.read(name)
     meta_dict = load_gmeta(content, where=store.path(name))
-    there = {id_: [entry["frame_info"]] for id_, entry in meta_dict.items()}
+    there = ((id_, entry["frame_info"]) for id_, entry in meta_dict.items())
     hidden = removals.hidden_items(number, there)
     if not hidden:
         return None

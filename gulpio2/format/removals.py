@@ -16,7 +16,7 @@ from gulpio2.format.checked_json import dump_checked, load_checked
 from gulpio2.format.gmeta import validate_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "Removals",
@@ -43,7 +43,7 @@ class Removals:
     """Start and stop, in bytes, of spans that hold zeros; ascending, apart."""
 
     def hidden_items(
-        self, number: int, there: Mapping[str, Iterable[list[list[int]]]]
+        self, number: int, there: Iterable[tuple[str, list[list[int]]]]
     ) -> list[tuple[str, dict[str, Any]]]:
         """Give the deleted items of a chunk that its map does not have.
 
@@ -55,16 +55,21 @@ class Removals:
         ----------
         number : int
             The chunk.
-        there : mapping of str to iterable of list
-            What the map has under each id, ``[offset, pad, length]`` of each frame;
+        there : iterable of (str, list)
+            Each id of the map, and ``[offset, pad, length]`` of each of its frames;
             damaged maps have ids twice.
         """
+        deleted = self.deleted.get(number, [])
+        found: dict[str, list[list[list[int]]]] = {id_: [] for id_, _ in deleted}
+        for id_, frames in there:
+            if id_ in found:
+                found[id_].append(frames)
         return [
             (id_, entry)
-            for id_, entry in self.deleted.get(number, [])
+            for id_, entry in deleted
             if not any(
                 frames[: len(entry["frame_info"])] == entry["frame_info"]
-                for frames in there.get(id_, ())
+                for frames in found[id_]
             )
         ]
 

@@ -222,10 +222,8 @@ class _ChunkSurveyor:
         """Give the entries of deleted items, whose frames are to be left alone."""
         if self.removals is None:
             return []
-        present: dict[str, list[Any]] = {}
-        for id_, entry in pairs:
-            present.setdefault(id_, []).append(entry["frame_info"])
-        return self.removals.hidden_items(self.number, present)
+        there = ((id_, entry["frame_info"]) for id_, entry in pairs)
+        return self.removals.hidden_items(self.number, there)
 
     def _deleted_records(
         self, deleted: list[tuple[str, dict[str, Any]]]

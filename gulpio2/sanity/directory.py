@@ -348,9 +348,7 @@ class _DirectoryCheck:
         for record in found.records:
             if record.item in there:
                 there[record.item].append([record.loc, record.pad, record.length])
-        return self.removals.hidden_items(
-            number, {id_: [frames] for id_, frames in there.items()}
-        )
+        return self.removals.hidden_items(number, there.items())
 
     def _is_zeroed(self, name: str, size: int, deleted: Record) -> bool:
         """Tell whether a frame is erased, by its first bytes."""
