@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
@@ -180,6 +179,8 @@ def refuse_lost_chunks(
     IngestError
         A chunk is missing that the manifest tells of, a data file is shorter than its
         map says, or a map has lost items that were not deleted.
+    StorageError
+        A data file cannot be looked at.
     """
     store = open_store(directory.output_dir)
     names = {*store.names()}
@@ -206,7 +207,7 @@ def refuse_lost_chunks(
             if frame_info := chunk.meta_dict[id_]["frame_info"]:
                 needed = frame_info[-1][0] + frame_info[-1][2]
                 break
-        if (size := Path(chunk.data_file_path).stat().st_size) < needed:
+        if (size := store.size(data_name(number))) < needed:
             raise _lost(
                 directory,
                 f"{chunk.data_file_path} holds {size} bytes, and its map speaks of "

@@ -8,7 +8,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.adapters import ImageListAdapter
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
-from gulpio2.errors import IngestError
+from gulpio2.errors import IngestError, StorageError
 from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
@@ -276,6 +276,24 @@ def test_a_chunk_of_the_run_that_is_gone_is_told(interrupted):
     missing = r"data_0\.gulp \(and 1 more\) is missing, which the interrupted run had"
     with pytest.raises(IngestError, match=missing):
         ingest(interrupted, resume=True).run()
+
+
+@pytest.mark.parametrize(
+    ("where", "what"),
+    [
+        ("away", "it is a link to away, which is not there"),
+        ("data_0.gulp", "Its links"),
+    ],
+)
+def test_a_data_file_that_cannot_be_looked_at_is_told_with_what_to_do(
+    tmp_path, where, what
+):
+    ingest(tmp_path).run()
+    data = tmp_path / "data_0.gulp"
+    data.unlink()
+    data.symlink_to(where)
+    with pytest.raises(StorageError, match=rf"cannot read .*data_0\.gulp: .*{what}"):
+        ingest(tmp_path, resume=True).run()
 
 
 def test_a_chunk_of_the_run_that_was_emptied_and_removed_is_not_made_again(tmp_path):
