@@ -617,6 +617,14 @@ def test_what_an_ingest_could_not_store_stays_listed_and_losses_are_not_added(tm
     assert (tmp_path / "out" / "failures.jsonl").read_bytes() == listed
 
 
+@pytest.mark.usefixtures("permissions")
+def test_a_source_below_a_folder_that_is_closed_is_not_told_as_missing(tmp_path):
+    (tmp_path / "closed").mkdir(0o600)
+    with pytest.raises(StorageError, match=r"cannot look into .*closed: Permission"):
+        repair_directory(tmp_path / "closed" / "damaged", tmp_path / "repaired")
+    (tmp_path / "closed").chmod(0o700)
+
+
 def test_a_target_that_is_not_empty_is_refused(tmp_path):
     source = make(tmp_path / "in")
     with pytest.raises(StorageError, match="is not empty") as caught:

@@ -39,7 +39,7 @@ from gulpio2.repair.unread import why_unread
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.beside_writers import settled_names
-from gulpio2.storage.local import is_there, open_store, real_path
+from gulpio2.storage.local import is_folder, is_there, open_store, real_path
 from gulpio2.storage.permissions import permit_copy
 from gulpio2.storage.refusals import local_path, refuse_unwritable
 from gulpio2.storage.removals_file import read_removals
@@ -176,7 +176,7 @@ def repair_directory(
 
 
 def _refuse_bad_target(source: Path, target: Path) -> None:
-    if not source.is_dir():
+    if not is_folder(source):
         local_path(source, "read")
         raise StorageError(errno.ENOENT, f"there is no directory {source} to repair")
     place = real_path(target)
@@ -192,7 +192,7 @@ def _refuse_bad_target(source: Path, target: Path) -> None:
 
 def _refuse_full(target: StrPath) -> None:
     """Refuse a target that holds something already."""
-    if is_there(target) and (not Path(target).is_dir() or open_store(target).names()):
+    if is_there(target) and (not is_folder(target) or open_store(target).names()):
         raise StorageError(
             errno.ENOTEMPTY,
             f"{target} is not empty: a repair writes to a folder of its own. Give "
