@@ -96,10 +96,9 @@ def say_what_is_missing(directory: GulpDirectory) -> list[str]:
     try:
         runs = directory.manifest.runs
         lost = lost_chunks(store, runs)
+    # What is damaged, or gone, is told by who needs it, and by a check.
     except (MetaFileError, FileNotFoundError):
-        return (
-            found  # what is damaged, or gone, is told by who needs it, and by a check
-        )
+        return found
     except OSError as cause:
         return [*found, _not_asked(folder, cause)]
     if lost:

@@ -2,14 +2,14 @@
 
 * `base`: what a store offers, as contracts.
 * `local`: a folder of this machine, written so that a crash leaves old or new.
-* `local_writer`: a file of it that is being written, to its end alone.
+* `local_writer`: a file of it that is being written, only ever at its end.
 * `map_file`: the file of a map, by a serializer that may be a client's own.
 * `handles`: open files for reading, few at a time, safe under threads and forks.
-* `data_file`: opens one for who reads it without these handles.
+* `data_file`: one as a whole: opened, compared with its map, or about to be begun.
 * `beside_writers`: changing a chunk that others append to.
 * `leftovers`: what writers leave behind that are killed.
 * `links`: data files that several directories share.
-* `locks`: one writer per folder, and one who appends per data file.
+* `locks`: one writer per folder, and one per data file.
 * `permissions`: who may read a file that replaces another, or is made of others.
 * `reads`: from a file that is open, whole although the system gives less at a time.
 * `refusals`: what the system refused, and what a person can do about it.

@@ -1,4 +1,4 @@
-"""A data file by its path: for who reads it without handles, or begins it."""
+"""A data file as a whole: opened, compared with its map, or about to be begun."""
 
 from __future__ import annotations
 

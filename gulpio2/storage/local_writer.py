@@ -1,4 +1,4 @@
-"""A file of a folder that is being written, to its end alone."""
+"""A file of a folder that is being written, only ever at its end."""
 
 from __future__ import annotations
 

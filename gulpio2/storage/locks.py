@@ -193,7 +193,7 @@ class WriterLock:
         *,
         replacing: bool = False,
     ) -> bool:
-        """Lock a file that is to get a name, where nobody is about to give it another.
+        """Lock a new file that is to get a name which nobody else is about to give.
 
         Parameters
         ----------
