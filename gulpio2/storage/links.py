@@ -210,9 +210,8 @@ def stop_sharing(path: StrPath, lock: WriterLock) -> None:
     copy_file(file, file.parent, partial)
     store = LocalStore(file.parent)
     try:
-        lock.take(
-            store.path(partial), to_write=True
-        )  # or another would before this one does
+        # Or another would before this one does.
+        lock.take(store.path(partial), to_write=True)
         store.rename(partial, file.name)
         store.sync_names()
     except BaseException:
