@@ -51,8 +51,8 @@ __all__ = [
     "state_in",
 ]
 
-# Nanoseconds between two times that a file system tells apart: a tick of Linux, or a
-# second where times have no fraction.
+# Nanoseconds between two times that a file system tells apart: a tick of Linux, a
+# second where times have no fraction, or two where they are even, as of FAT.
 _TICK, _SECOND = 20_000_000, 1_000_000_000
 # Size and time of a map that no map has, so that each is compared with it.
 NO_MAP = (-1, -1)
@@ -385,6 +385,7 @@ def _wait_for_the_clock(changed_ns: int) -> None:
 
 def _left_of_tick(changed_ns: int) -> int:
     """Count the nanoseconds for which the clock stays as it was at a time."""
-    tick = _TICK if changed_ns % _SECOND else _SECOND
+    seconds, fraction = divmod(changed_ns, _SECOND)
+    tick = _TICK if fraction else _SECOND if seconds % 2 else 2 * _SECOND
     left = changed_ns + tick - time.time_ns()
     return left if 0 < left <= tick else 0
