@@ -19,7 +19,7 @@ from gulpio2.storage.handles import (
     open_regular,
 )
 from gulpio2.storage.local_writer import ExtendingWriter, LocalWriter
-from gulpio2.storage.locks import lock_folder
+from gulpio2.storage.locks import lock_folder, locked_name
 from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import cannot, local_path, refused
 
@@ -297,12 +297,15 @@ class LocalStore:
         It gets the permissions of a file that it replaces: the new file would shut out
         others who write to the directory. Of those, none that not all have of the files
         that it is made of. Where it `is_new`, a file that has the name stays, and
-        `StorageExistsError` is raised, where the file system knows hard links.
+        `StorageExistsError` is raised; where the file system knows no hard links, this
+        is so of names that are given so, and if it knows locks.
         """
         try:
             self._permit(source, target, made_of)
-            if not (is_new and self._link(source, target)):
+            if not is_new:
                 (self.folder / source).replace(self.folder / target)
+            elif not self._link(source, target):
+                self._replace_nothing(source, target)
         except OSError as cause:
             raise refused(
                 cause, f"rename to {target}", self.folder / source, writing=True
@@ -322,6 +325,16 @@ class LocalStore:
         with suppress(OSError):  # it has its name: the other is a leftover
             file.unlink()
         return True
+
+    def _replace_nothing(self, source: str, target: str) -> None:
+        """Rename where there are no hard links, one at a time of those who do so.
+
+        The name itself is not taken before: who is killed then would leave it.
+        """
+        with locked_name(self.folder / partial_name(target, "naming")):
+            if os.path.lexists(self.folder / target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            (self.folder / source).replace(self.folder / target)
 
     def sync_names(self) -> None:
         """Return once renames and removals are on the disk itself."""

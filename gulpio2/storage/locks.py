@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["WriterLock", "is_at", "lock_file", "lock_folder"]
+__all__ = ["WriterLock", "is_at", "lock_file", "lock_folder", "locked_name"]
 
 # Descriptors of locks that this process holds. A forked child closes its copies, for
 # a lock lives as long as any copy of its descriptor: workers that outlive a killed
@@ -255,6 +255,36 @@ class WriterLock:
 
     def _has(self, path: StrPath) -> bool:
         return any(is_at(fd, path) for fd in self._fds)
+
+
+@contextmanager
+def locked_name(path: Path) -> Iterator[None]:
+    """Hold the lock on a file that is made for that, and removed at the end.
+
+    One that is left over is taken up: nobody has it locked. Where it cannot be made, as
+    on a full disk, or the file system knows no locks, the block is run without.
+
+    Raises
+    ------
+    LockedError
+        Another has it locked, and does not let go within a second.
+    """
+    with WriterLock() as lock:
+        try:
+            while not lock._has(path):  # again where the other has removed it
+                flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
+                os.close(open_descriptor(path, flags, 0o666))
+                lock.take(path, to_write=True)
+        except LockedError:
+            raise
+        except OSError:
+            pass
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # what is left over is cleared away with others
+                if lock._has(path):
+                    path.unlink()
 
 
 def _begun(path: StrPath) -> LockedError:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import pickle
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +16,7 @@ import pytest
 from gulpio2.errors import StorageError, StorageExistsError
 from gulpio2.storage import open_store
 from gulpio2.storage.local import LocalStore, new_token
+from gulpio2.storage.locks import WriterLock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +45,10 @@ def fail_at(monkeypatch, name, number=errno.ENOSPC):
 
 
 # --- listing and reading ------------------------------------------------------------
+
+
+def no_links(*_):
+    raise PermissionError(errno.EPERM, "Operation not permitted")
 
 
 def test_a_missing_folder_holds_nothing_and_is_not_made(store):
@@ -258,13 +266,69 @@ def test_a_rename_of_what_is_new_is_one_where_there_are_no_hard_links(
     store, monkeypatch
 ):
     make(store, a=b"new")
-
-    def link(*_):
-        raise PermissionError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(os, "link", no_links)
     store.rename("a", "b", is_new=True)
     assert store.names() == ["b"]
+    make(store, c=b"late", **{"b.naming.partial": b""})  # of one that was killed
+    with pytest.raises(StorageExistsError, match=r"cannot rename to b .*out/c"):
+        store.rename("c", "b", is_new=True)
+    assert [store.read(name) for name in sorted(store.names())] == [b"new", b"late"]
+
+
+@pytest.mark.parametrize("num_times", range(10))
+def test_of_two_renames_alone_at_once_one_is_refused_without_hard_links(
+    store, monkeypatch, num_times
+):
+    make(store, a=b"first", b=b"second")
+    monkeypatch.setattr(os, "link", no_links)
+    real, both = LocalStore._link, threading.Barrier(2)
+
+    def link(store: LocalStore, source: str, target: str) -> bool:
+        both.wait()
+        return real(store, source, target)
+
+    monkeypatch.setattr(LocalStore, "_link", link)
+    with ThreadPoolExecutor(2) as threads:
+        renames = [
+            threads.submit(store.rename, name, "c", is_new=True) for name in ("a", "b")
+        ]
+    refused = [isinstance(each.exception(), StorageExistsError) for each in renames]
+    assert sorted(refused) == [False, True]
+    assert store.read("c") == [b"first", b"second"][refused.index(False)]
+    assert sorted(store.names()) == [["a", "b"][refused.index(True)], "c"]
+
+
+@pytest.mark.parametrize("refusal", [errno.ENOSYS, errno.ENOLCK, errno.ENOSPC])
+def test_a_rename_alone_needs_no_lock_where_there_is_none(store, monkeypatch, refusal):
+    make(store, a=b"new", b=b"late")
+    monkeypatch.setattr(os, "link", no_links)
+    real = os.open
+
+    def refuse_new(path, flags, *rest):
+        if refusal == errno.ENOSPC and flags & os.O_CREAT:
+            raise OSError(refusal, os.strerror(refusal), path)
+        return real(path, flags, *rest)
+
+    def refuse(*_):
+        raise OSError(refusal, os.strerror(refusal))
+
+    monkeypatch.setattr(os, "open", refuse_new)
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    store.rename("a", "c", is_new=True)
+    with pytest.raises(StorageExistsError, match="cannot rename to c"):
+        store.rename("b", "c", is_new=True)
+    assert sorted(store.names()) == ["b", "c"]
+
+
+def test_a_rename_alone_waits_for_no_other_that_hangs(store, monkeypatch):
+    make(store, a=b"new")
+    monkeypatch.setattr(os, "link", no_links)
+    with WriterLock() as lock:
+        make(store, **{"b.naming.partial": b""})
+        lock.take(store.path("b.naming.partial"))
+        with pytest.raises(StorageError, match=r"cannot rename to b .*out/a"):
+            store.rename("a", "b", is_new=True)
+    assert sorted(store.names()) == ["a", "b.naming.partial"]
 
 
 def test_a_rename_of_what_is_new_that_was_done_already_is_no_error(store, monkeypatch):
