@@ -337,7 +337,10 @@ class LocalStore:
             (self.folder / source).replace(self.folder / target)
 
     def sync_names(self) -> None:
-        """Return once renames and removals are on the disk itself."""
+        """Return once renames and removals are on the disk itself.
+
+        Where the file system syncs no folders, it alone knows when they are.
+        """
         try:
             fd = open_descriptor(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             try:
@@ -346,6 +349,8 @@ class LocalStore:
                 with suppress(OSError):  # it is synced, and closed all the same
                     os.close(fd)
         except OSError as cause:
+            if cause.errno == errno.EINVAL:  # as Linux says where it has no such call
+                return
             raise refused(
                 cause, "sync the folder", self.folder, writing=True
             ) from cause

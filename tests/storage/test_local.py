@@ -7,6 +7,7 @@ import fcntl
 import os
 import pickle
 import re
+import stat
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -480,3 +481,20 @@ def test_a_folder_that_is_synced_and_fails_to_close_is_synced(store, monkeypatch
     monkeypatch.setattr(os, "close", close)
     store.sync_names()
     assert len(closed) == 1
+
+
+def test_a_folder_that_cannot_be_synced_is_written_to_all_the_same(store, monkeypatch):
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))  # as of /proc
+        real(fd)
+
+    store.make()
+    monkeypatch.setattr(os, "fsync", fsync)
+    store.write_atomically("a", b"1")
+    assert store.read("a") == b"1"
+    fail_at(monkeypatch, "fsync", errno.EIO)
+    with pytest.raises(StorageError, match="cannot sync the folder"):
+        store.sync_names()
