@@ -19,7 +19,7 @@ from gulpio2.storage.handles import (
     open_regular,
 )
 from gulpio2.storage.local_writer import ExtendingWriter, LocalWriter
-from gulpio2.storage.locks import lock_folder, locked_name
+from gulpio2.storage.locks import lock_folder, locked_name, share_locks
 from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import cannot, local_path, refused
 
@@ -297,8 +297,9 @@ class LocalStore:
         It gets the permissions of a file that it replaces: the new file would shut out
         others who write to the directory. Of those, none that not all have of the files
         that it is made of. Where it `is_new`, a file that has the name stays, and
-        `StorageExistsError` is raised; where the file system knows no hard links, this
-        is so of names that are given so, and if it knows locks.
+        `StorageExistsError` is raised; where the file system knows no hard links, or
+        they have locks of their own, this is so of names that are given so,
+        and if it knows locks.
         """
         try:
             self._permit(source, target, made_of)
@@ -321,6 +322,9 @@ class LocalStore:
             if not os.path.samestat(file.lstat(), name.lstat()):
                 raise
         except OSError:
+            return False
+        if not share_locks(file, name):  # who holds the file would not hold its name
+            name.unlink()
             return False
         with suppress(OSError):  # it has its name: the other is a leftover
             file.unlink()

@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["WriterLock", "is_at", "lock_file", "lock_folder", "locked_name"]
+__all__ = ["WriterLock", "is_at", "lock_file", "lock_folder", "locked_name", "share_locks"]
 
 # Descriptors of locks that this process holds. A forked child closes its copies, for
 # a lock lives as long as any copy of its descriptor: workers that outlive a killed
@@ -285,6 +285,25 @@ def locked_name(path: Path) -> Iterator[None]:
             with suppress(OSError):  # what is left over is cleared away with others
                 if lock._has(path):
                     path.unlink()
+
+
+def share_locks(path: Path, other: Path) -> bool:
+    """Tell whether two names of a file have one lock.
+
+    Many file systems of FUSE make two files of them, in all but their bytes. True, too,
+    where the file system knows no locks.
+    """
+    with ExitStack() as stack:
+        try:
+            for name in (path, other):
+                fd = open_descriptor(name, os.O_WRONLY)
+                _held.add(fd)
+                stack.callback(_let_go, fd)
+                # Of the first it may be another's, as of who writes the file.
+                is_free = lock_file(fd, at_once=True)
+        except OSError:
+            return True
+        return not is_free
 
 
 def _begun(path: StrPath) -> LockedError:

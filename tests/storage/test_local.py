@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gulpio2.errors import StorageError, StorageExistsError
+from gulpio2.errors import LockedError, StorageError, StorageExistsError
 from gulpio2.storage import open_store
 from gulpio2.storage.local import LocalStore, new_token
 from gulpio2.storage.locks import WriterLock
@@ -50,6 +50,11 @@ def fail_at(monkeypatch, name, number=errno.ENOSPC):
 
 def no_links(*_):
     raise PermissionError(errno.EPERM, "Operation not permitted")
+
+
+def copy_as_link(source, target):
+    with target.open("xb") as file:
+        file.write(source.read_bytes())
 
 
 def test_a_missing_folder_holds_nothing_and_is_not_made(store):
@@ -318,6 +323,22 @@ def test_a_rename_alone_needs_no_lock_where_there_is_none(store, monkeypatch, re
     store.rename("a", "c", is_new=True)
     with pytest.raises(StorageExistsError, match="cannot rename to c"):
         store.rename("b", "c", is_new=True)
+    assert sorted(store.names()) == ["b", "c"]
+
+
+def test_a_rename_alone_keeps_the_file_that_is_locked(store, monkeypatch):
+    make(store, a=b"new", c=b"late")
+    # By FUSE a second name has no lock of the first, as a copy has none.
+    monkeypatch.setattr(os, "link", copy_as_link)
+    before = (store.folder / "a").stat()
+    with WriterLock() as lock:
+        lock.take(store.path("a"))
+        store.rename("a", "b", alone=True)
+        assert os.path.samestat(before, (store.folder / "b").stat())
+        with WriterLock() as other, pytest.raises(LockedError):
+            other.take(store.path("b"), at_once=True)
+    with pytest.raises(StorageExistsError):
+        store.rename("c", "b", alone=True)
     assert sorted(store.names()) == ["b", "c"]
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.storage.local import LocalStore
-from gulpio2.storage.locks import WriterLock, lock_folder
+from gulpio2.storage.locks import WriterLock, lock_folder, share_locks
 from tests.forking import forked, status_of
 
 # Python 3.12 and later warn of a fork beside threads, of libraries too; the children
@@ -313,3 +313,31 @@ def test_a_file_that_cannot_be_looked_at_is_not_told_as_another_writer(
     assert not isinstance(info.value, LockedError)
     said = str(info.value.strerror)
     assert said == f"cannot look at {path}: {os.strerror(errno.ESTALE)}"
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_two_names_of_a_file_share_its_lock_and_two_files_do_not(tmp_path, is_held):
+    names = [tmp_path / name for name in "abc"]
+    names[0].touch()
+    names[1].hardlink_to(names[0])
+    names[2].touch()
+    before = descriptors()
+    with WriterLock() as lock:
+        if is_held:
+            lock.take(names[0])
+        assert share_locks(names[0], names[1])
+        assert not share_locks(names[0], names[2])
+    assert descriptors() == before
+    assert share_locks(names[0], tmp_path / "gone")  # nobody knows
+
+
+def test_two_names_share_the_lock_where_there_are_none(tmp_path, monkeypatch):
+    names = [tmp_path / name for name in "ab"]
+    for name in names:
+        name.touch()
+
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert share_locks(*names)
