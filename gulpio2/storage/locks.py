@@ -296,7 +296,8 @@ def share_locks(path: Path, other: Path) -> bool:
     with ExitStack() as stack:
         try:
             for name in (path, other):
-                fd = open_descriptor(name, os.O_WRONLY)
+                # For reading: by NFS, where both have one, that is refused.
+                fd = open_descriptor(name, os.O_RDONLY)
                 _held.add(fd)
                 stack.callback(_let_go, fd)
                 # Of the first it may be another's, as of who writes the file.

@@ -38,7 +38,7 @@ def ingest(folder, *, resume=False, num_items=6, items_per_chunk=2, **options):
 def interrupted(tmp_path):
     """Make a directory whose ingest was killed when it had one chunk of three."""
     folder = tmp_path / "interrupted"
-    assert is_killed(64, ingest(folder).run)
+    assert is_killed(68, ingest(folder).run)
     assert 0 < len(GulpDirectory(folder)) < 6
     return folder
 
@@ -557,7 +557,7 @@ def test_the_folder_is_not_listed_for_each_task_that_was_not_begun(
     tmp_path, monkeypatch, num_workers
 ):
     folder, whole = tmp_path / "out", tmp_path / "whole"
-    assert is_killed(64, ingest(folder, num_items=60).run)
+    assert is_killed(68, ingest(folder, num_items=60).run)
     listings = tmp_path / "listings"
     names = LocalStore.names
 

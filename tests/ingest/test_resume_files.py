@@ -128,7 +128,7 @@ def test_a_run_killed_while_it_clears_another_away_leaves_all_of_it_or_no_journa
 def interrupted(tmp_path):
     """Make a directory whose ingest was killed when it had one chunk of three."""
     folder = tmp_path / "interrupted"
-    assert kill(folder, 64, ingest)
+    assert kill(folder, 68, ingest)
     assert 0 < len(GulpDirectory(folder)) < 6
     return folder
 
@@ -298,7 +298,7 @@ def test_a_data_file_that_cannot_be_looked_at_is_told_with_what_to_do(
 
 def test_a_chunk_of_the_run_that_was_emptied_and_removed_is_not_made_again(tmp_path):
     folder = tmp_path / "interrupted"
-    assert kill(folder, 68, ingest)
+    assert kill(folder, 72, ingest)
     names = ("data_1.gulp", "meta_1.gmeta")  # of the last line of the journal
     delete_items(folder, list(GulpChunk(*(folder / name for name in names)).meta_dict))
     compact_directory(folder)
