@@ -540,7 +540,7 @@ def test_a_run_that_is_refused_late_leaves_the_directory_unfinished(tmp_path):
         adapter = FrameAdapter(num_items=12, num_frames=2, list_ids=False)
         return GulpIngestor(adapter, tmp_path, 2, 1, **options)
 
-    assert is_killed(64, make().run)
+    assert is_killed(68, make().run)
     stored = len(GulpDirectory(tmp_path))
     assert 0 < stored < 12
     with pytest.raises(DuplicateIdError, match=r"was interrupted before: .* skip"):
