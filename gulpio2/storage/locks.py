@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["WriterLock", "is_at", "lock_file", "lock_folder", "locked_name", "share_locks"]
+__all__ = [
+    "WriterLock",
+    "is_at",
+    "lock_file",
+    "lock_folder",
+    "locked_name",
+    "share_locks",
+]
 
 # Descriptors of locks that this process holds. A forked child closes its copies, for
 # a lock lives as long as any copy of its descriptor: workers that outlive a killed

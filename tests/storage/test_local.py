@@ -282,7 +282,7 @@ def test_a_rename_of_what_is_new_is_one_where_there_are_no_hard_links(
 
 
 @pytest.mark.parametrize("num_times", range(10))
-def test_of_two_renames_alone_at_once_one_is_refused_without_hard_links(
+def test_of_two_renames_of_what_is_new_at_once_one_is_refused_without_hard_links(
     store, monkeypatch, num_times
 ):
     make(store, a=b"first", b=b"second")
@@ -305,7 +305,9 @@ def test_of_two_renames_alone_at_once_one_is_refused_without_hard_links(
 
 
 @pytest.mark.parametrize("refusal", [errno.ENOSYS, errno.ENOLCK, errno.ENOSPC])
-def test_a_rename_alone_needs_no_lock_where_there_is_none(store, monkeypatch, refusal):
+def test_a_rename_of_what_is_new_needs_no_lock_where_there_is_none(
+    store, monkeypatch, refusal
+):
     make(store, a=b"new", b=b"late")
     monkeypatch.setattr(os, "link", no_links)
     real = os.open
@@ -326,23 +328,23 @@ def test_a_rename_alone_needs_no_lock_where_there_is_none(store, monkeypatch, re
     assert sorted(store.names()) == ["b", "c"]
 
 
-def test_a_rename_alone_keeps_the_file_that_is_locked(store, monkeypatch):
+def test_a_rename_of_what_is_new_keeps_the_file_that_is_locked(store, monkeypatch):
     make(store, a=b"new", c=b"late")
     # By FUSE a second name has no lock of the first, as a copy has none.
     monkeypatch.setattr(os, "link", copy_as_link)
     before = (store.folder / "a").stat()
     with WriterLock() as lock:
         lock.take(store.path("a"))
-        store.rename("a", "b", alone=True)
+        store.rename("a", "b", is_new=True)
         assert os.path.samestat(before, (store.folder / "b").stat())
         with WriterLock() as other, pytest.raises(LockedError):
             other.take(store.path("b"), at_once=True)
     with pytest.raises(StorageExistsError):
-        store.rename("c", "b", alone=True)
+        store.rename("c", "b", is_new=True)
     assert sorted(store.names()) == ["b", "c"]
 
 
-def test_a_rename_alone_waits_for_no_other_that_hangs(store, monkeypatch):
+def test_a_rename_of_what_is_new_waits_for_no_other_that_hangs(store, monkeypatch):
     make(store, a=b"new")
     monkeypatch.setattr(os, "link", no_links)
     with WriterLock() as lock:
