@@ -10,6 +10,7 @@
 * `leftovers`: what writers leave behind that are killed.
 * `links`: data files that several directories share.
 * `locks`: one writer per folder, and one per data file.
+* `naming`: a name for a new file, where nothing has it.
 * `permissions`: who may read a file that replaces another, or is made of others.
 * `reads`: from a file that is open, whole although the system gives less at a time.
 * `refusals`: what the system refused, and what a person can do about it.

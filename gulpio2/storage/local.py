@@ -19,7 +19,8 @@ from gulpio2.storage.handles import (
     open_regular,
 )
 from gulpio2.storage.local_writer import ExtendingWriter, LocalWriter
-from gulpio2.storage.locks import lock_folder, locked_name, share_locks
+from gulpio2.storage.locks import lock_folder
+from gulpio2.storage.naming import rename_new
 from gulpio2.storage.permissions import settle_permissions
 from gulpio2.storage.refusals import cannot, local_path, refused
 
@@ -303,42 +304,14 @@ class LocalStore:
         """
         try:
             self._permit(source, target, made_of)
-            if not is_new:
+            if is_new:
+                rename_new(self.folder / source, self.folder / target)
+            else:
                 (self.folder / source).replace(self.folder / target)
-            elif not self._link(source, target):
-                self._replace_nothing(source, target)
         except OSError as cause:
             raise refused(
                 cause, f"rename to {target}", self.folder / source, writing=True
             ) from cause
-
-    def _link(self, source: str, target: str) -> bool:
-        """Rename by a second name and the removal of the first; False if it cannot."""
-        file, name = self.folder / source, self.folder / target
-        try:
-            os.link(file, name)
-        except FileExistsError:
-            # By the network a request that is sent again finds what it has done.
-            if not os.path.samestat(file.lstat(), name.lstat()):
-                raise
-        except OSError:
-            return False
-        if not share_locks(file, name):  # who holds the file would not hold its name
-            name.unlink()
-            return False
-        with suppress(OSError):  # it has its name: the other is a leftover
-            file.unlink()
-        return True
-
-    def _replace_nothing(self, source: str, target: str) -> None:
-        """Rename where there are no hard links, one at a time of those who do so.
-
-        The name itself is not taken before: who is killed then would leave it.
-        """
-        with locked_name(self.folder / partial_name(target, "naming")):
-            if os.path.lexists(self.folder / target):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-            (self.folder / source).replace(self.folder / target)
 
     def sync_names(self) -> None:
         """Return once renames and removals are on the disk itself.

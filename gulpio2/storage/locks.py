@@ -25,7 +25,6 @@ __all__ = [
     "is_at",
     "lock_file",
     "lock_folder",
-    "locked_name",
     "share_locks",
 ]
 
@@ -170,7 +169,7 @@ class WriterLock:
         StorageError
             It cannot be opened for writing, be looked at, or be locked.
         """
-        while not self._has(path):
+        while not self.has(path):
             try:
                 fd = _open_to_lock(path, to_write=to_write)
             except FileNotFoundError:
@@ -224,14 +223,14 @@ class WriterLock:
             Another begins it too: one would replace the other's.
         """
         self.take(partial, to_write=True)
-        if not self._has(partial):
+        if not self.has(partial):
             return False
         prefix = f"{path.name}."
         begun = [name for name in names if name.startswith(prefix)]
         # Not what a map is written by whose name begins like it.
         others = [name for name in begun if _PARTIAL_END.fullmatch(name, len(prefix))]
         for other in (path.parent / name for name in others):
-            if not self._has(other):
+            if not self.has(other):
                 with WriterLock() as lock:  # one that is left over can be locked
                     lock.take(other, to_write=True)
         if replacing:
@@ -260,38 +259,9 @@ class WriterLock:
                 _let_go(fd)
         self._fds = [fd for fd in self._fds if fd in _held]
 
-    def _has(self, path: StrPath) -> bool:
+    def has(self, path: StrPath) -> bool:
+        """Tell whether a path leads to a file that is locked."""
         return any(is_at(fd, path) for fd in self._fds)
-
-
-@contextmanager
-def locked_name(path: Path) -> Iterator[None]:
-    """Hold the lock on a file that is made for that, and removed at the end.
-
-    One that is left over is taken up: nobody has it locked. Where it cannot be made, as
-    on a full disk, or the file system knows no locks, the block is run without.
-
-    Raises
-    ------
-    LockedError
-        Another has it locked, and does not let go within a second.
-    """
-    with WriterLock() as lock:
-        try:
-            while not lock._has(path):  # again where the other has removed it
-                flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW
-                os.close(open_descriptor(path, flags, 0o666))
-                lock.take(path, to_write=True)
-        except LockedError:
-            raise
-        except OSError:
-            pass
-        try:
-            yield
-        finally:
-            with suppress(OSError):  # what is left over is cleared away with others
-                if lock._has(path):
-                    path.unlink()
 
 
 def share_locks(path: Path, other: Path) -> bool:
