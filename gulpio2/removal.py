@@ -16,6 +16,8 @@ from gulpio2.storage.base import require_known_version
 from gulpio2.storage.beside_writers import (
     refuse_writers,
     replacing_unless_changed,
+    settled_map,
+    settled_names,
     without_writers,
 )
 from gulpio2.storage.data_file import has_frame
@@ -136,9 +138,9 @@ def delete_items(
         # Not the maps: those of a large directory do not fit into memory together.
         changed: dict[int, list[str]] = {}
         deletions: list[Deletion] = []
-        for number in list_chunks(store.names()).chunks:
+        for number in list_chunks(settled_names(store)).chunks:
             name = meta_name(number)
-            content = store.read(name)
+            content = settled_map(store, number)
             # In a hundredth of the time that reading it as JSON takes.
             may_have = may_have_an_entry(content, wanted)
             entries = load_gmeta(content, where=store.path(name)) if may_have else {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 from typing import TYPE_CHECKING
 
 from gulpio2.directory import GulpDirectory
-from gulpio2.errors import IngestError, MetaFileError, with_article
+from gulpio2.errors import IngestError, LockedError, MetaFileError, with_article
 from gulpio2.format.journal import Copying, load_copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
@@ -18,6 +19,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import missing_shares
 from gulpio2.storage.base import read_if_there
+from gulpio2.storage.beside_writers import settled_names
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ __all__ = [
     "describe_begun",
     "describe_lost",
     "lost_chunks",
+    "open_settled",
     "refuse_unfinished_copying",
     "say_what_is_missing",
     "unfinished_copying",
@@ -38,6 +41,44 @@ __all__ = [
 ]
 
 _logger = logging.getLogger(__name__)
+
+# Times that a directory is opened, each of which may find another chunk without a map.
+_TRIES = 10
+
+
+def open_settled(folder: StrPath) -> GulpDirectory:
+    """Open a directory with the chunks that others are just writing anew.
+
+    A reader passes over such a chunk in the instant that it has no map. Who stores
+    items would take their ids for free ones, and who copies would leave it out.
+
+    Raises
+    ------
+    LockedError
+        Another has a data file without a map open for writing, and does not store the
+        map within a second.
+    """
+    store = open_store(folder)
+    for _ in range(_TRIES):
+        numbers = list_chunks(settled_names(store)).chunks
+        directory = GulpDirectory(folder)
+        if all(_has_map(directory, number) for number in numbers):
+            return directory
+        directory.close()
+    raise LockedError(
+        errno.EWOULDBLOCK,
+        f"chunks of {os.fspath(folder)} are written anew again and again by another "
+        "process. Wait for it to end, and try again",
+    )
+
+
+def _has_map(directory: GulpDirectory, number: int) -> bool:
+    """Tell whether the map of a chunk was there when the directory was opened."""
+    if number not in directory.chunk_objs_lookup:
+        return False
+    # An index knows what it was made of; a map that is missing has no bytes.
+    is_indexed = directory._index is not None
+    return is_indexed or directory.chunk_objs_lookup[number]._base != b""
 
 
 def lost_chunks(store: Store, runs: Iterable[Run]) -> list[int]:

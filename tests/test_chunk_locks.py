@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import (
     AdapterContractError,
     ChunkMismatchError,
+    DuplicateIdError,
     IngestError,
     LockedError,
     StorageError,
@@ -31,6 +32,7 @@ from gulpio2.errors import (
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
+from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.links import link_file
 from gulpio2.storage.local import LocalStore, is_there, open_store
 from gulpio2.storage.local_writer import LocalWriter
@@ -749,6 +751,64 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_not_left_out_of_a_c
         copies[0].result()
     assert list(GulpDirectory(tmp_path / "copy").chunk_lookup) == ["new", "other"]
     assert problems(tmp_path / "copy") == []
+
+
+def skip_what_is_there(folder: Path) -> None:
+    GulpIngestor(FrameAdapter(num_items=2), folder, 2, 1, on_duplicate="skip").run()
+
+
+def merge_the_same(folder: Path) -> None:
+    part = folder.with_name("part")
+    if not part.exists():
+        GulpIngestor(FrameAdapter(num_items=1), part, 2, 1).run()
+    with suppress(DuplicateIdError):
+        merge_directories([part], folder)
+
+
+@pytest.mark.parametrize(
+    ("act", "left"),
+    [
+        (lambda folder: delete_items(folder, ["item0"]), ["other"]),
+        (build_index, ["item0", "other"]),
+        (skip_what_is_there, ["item0", "other", "item1"]),
+        (merge_the_same, ["item0", "other"]),
+    ],
+    ids=["delete", "index", "ingest", "merge"],
+)
+def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_waited_for(
+    tmp_path, monkeypatch, act, left
+):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    for number, id_ in enumerate(["item0", "other"]):
+        chunk = new_chunk(folder, number)
+        with chunk.open("wb"):
+            chunk.append(id_, {}, JPEGS[:2])
+    build_index(folder)
+    real = LocalStore.rename
+    acts: list[Future[Any]] = []
+
+    def rename(store: LocalStore, source: str, name: str, **options: Any) -> None:
+        if name == "meta_0.gmeta":
+            monkeypatch.undo()
+            assert name not in store.names()
+            with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
+                act(folder)
+            acts.append(pool.submit(act, folder))
+            time.sleep(0.1)  # it waits meanwhile
+        real(store, source, name, **options)
+
+    chunk = new_chunk(folder)
+    with ThreadPoolExecutor() as pool:
+        with chunk.open("wb"):
+            chunk.append("item0", {}, JPEGS[2:4])
+            monkeypatch.setattr(LocalStore, "rename", rename)
+        acts[0].result()
+    with GulpDirectory(folder) as directory:
+        assert list(directory.chunk_lookup) == left
+        if "item0" in left:
+            assert directory.read_jpegs("item0") == JPEGS[2:4]
+    assert problems(folder) == []
 
 
 @pytest.mark.parametrize("flag", ["wb", "ab"])

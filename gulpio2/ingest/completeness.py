@@ -14,6 +14,7 @@ from gulpio2.ingest.duplicates import name_places
 from gulpio2.ingest.records import failed_positions
 from gulpio2.ingest.resuming import refuse_lost_chunks
 from gulpio2.storage.local import open_store
+from gulpio2.unfinished import open_settled
 
 if TYPE_CHECKING:
     from gulpio2.format.manifest import Run
@@ -36,7 +37,7 @@ def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
     IngestError
         It was this one, and a chunk or a part of one is lost.
     """
-    with GulpDirectory(folder) as directory:
+    with open_settled(folder) as directory:
         last = next(reversed(directory.manifest.runs), None)
         now = source_of(run), run.encoder
         if last is None or (source_of(last), last.encoder) != now:

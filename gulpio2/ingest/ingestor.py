@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.arguments import require_choice
 from gulpio2.codecs.jpeg import EncoderSettings
-from gulpio2.directory import GulpDirectory
 from gulpio2.errors import (
     AdapterContractError,
     DuplicateIdError,
@@ -68,7 +67,7 @@ from gulpio2.storage.local import is_there, open_store
 from gulpio2.storage.refusals import absolute, local_path
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress
-from gulpio2.unfinished import refuse_unfinished_copying
+from gulpio2.unfinished import open_settled, refuse_unfinished_copying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -564,7 +563,7 @@ class GulpIngestor:
         Where a run is resumed, those that it has stored itself are left out.
         """
         before = None if resumed is None else resumed.first_number
-        with GulpDirectory(self._folder()) as directory:
+        with open_settled(self._folder()) as directory:
             # A broken manifest is refused here, before anything is written.
             runs = directory.manifest.runs
             if resumed is not None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.labels import merge_labels, read_label_file, refuse_lost_labels
-from gulpio2.directory import GulpDirectory
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
 from gulpio2.format.gmeta import end_of, load_gmeta
 from gulpio2.format.journal import Copying
@@ -28,7 +27,12 @@ from gulpio2.storage.base import require_failures_file
 from gulpio2.storage.beside_writers import settled_names
 from gulpio2.storage.local import is_folder, open_store
 from gulpio2.storage.removals_file import read_removals
-from gulpio2.unfinished import describe_lost, lost_chunks, unfinished_copying
+from gulpio2.unfinished import (
+    describe_lost,
+    lost_chunks,
+    open_settled,
+    unfinished_copying,
+)
 
 if TYPE_CHECKING:
     import contextlib
@@ -111,7 +115,7 @@ def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
             "them with 'gulp2 compact' before merging, or merge a copy without them, "
             "as 'gulp2 repair' makes one"
         )
-    with GulpDirectory(path) as directory:
+    with open_settled(path) as directory:
         by_chunk: dict[int, list[str]] = {number: [] for number in listing.chunks}
         for id_, number in directory.chunk_lookup.items():
             # Who writes a single chunk may have stored it since they were listed.
@@ -138,10 +142,10 @@ def begin_merge(store: Store, parts: Iterable[str]) -> None:
 
 def chunks_of_ids(target: StrPath) -> dict[str, int]:
     """Give the chunk of each id; none where there is no chunk, which is no surprise."""
-    listing = list_chunks(open_store(target).names())
+    listing = list_chunks(settled_names(open_store(target)))
     if not (listing.chunks or listing.meta_only):
         return {}
-    with GulpDirectory(target) as directory:
+    with open_settled(target) as directory:
         return dict(directory.chunk_lookup)
 
 

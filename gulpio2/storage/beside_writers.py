@@ -6,7 +6,7 @@ import errno
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import LockedError, StorageError
+from gulpio2.errors import LockedError, StorageError, StorageNotFoundError
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.storage.locks import WriterLock
 
@@ -19,7 +19,9 @@ __all__ = [
     "held_until_mapped",
     "refuse_writers",
     "replacing_unless_changed",
+    "settled_map",
     "settled_names",
+    "wait_for_map",
     "without_writers",
 ]
 
@@ -86,7 +88,7 @@ def settled_names(store: Store) -> list[str]:
     """List the files, once the maps are there of chunks that others are storing.
 
     Who writes a chunk anew has an instant without a map. To a copy that is made then
-    its items would be lost.
+    its items would be lost, and who deletes or stores items would not know of them.
 
     Raises
     ------
@@ -97,13 +99,35 @@ def settled_names(store: Store) -> list[str]:
     names = store.names()
     unmapped = list_chunks(names).data_only
     for number in unmapped:
-        try:
-            refuse_writers(store, number)
-        except LockedError:
-            raise
-        except StorageError:
-            continue  # if it cannot be opened, that is told where it is read
+        wait_for_map(store, number)
     return store.names() if unmapped else names
+
+
+def settled_map(store: Store, number: int) -> bytes:
+    """Read the map of a chunk that was listed, also while it is written anew.
+
+    Raises
+    ------
+    LockedError
+        As `settled_names`.
+    StorageError
+        It cannot be read.
+    """
+    try:
+        return store.read(meta_name(number))
+    except StorageNotFoundError:
+        wait_for_map(store, number)
+        return store.read(meta_name(number))
+
+
+def wait_for_map(store: Store, number: int) -> None:
+    """Return where nobody is about to store the map of a data file; see above."""
+    try:
+        refuse_writers(store, number)
+    except LockedError:
+        raise
+    except StorageError:
+        return  # if it cannot be opened, that is told where it is read
 
 
 @contextmanager

@@ -167,6 +167,8 @@ def build_index(
         were written.
     DuplicateIdError
         Two chunks have an item of the same id.
+    LockedError
+        Another is writing such a data file anew, and does not store its map.
     MapChangedError
         Another goes on changing maps.
     StorageError

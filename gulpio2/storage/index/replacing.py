@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from gulpio2.errors import ChunkMismatchError, MetaFileError
+from gulpio2.errors import ChunkMismatchError, MapChangedError, MetaFileError
 from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
 from gulpio2.storage.base import require_known_version
+from gulpio2.storage.beside_writers import wait_for_map
 from gulpio2.storage.index.columns import ALTERED
 from gulpio2.storage.index.composing import compose, keep_lost, lost_maps, map_states
 from gulpio2.storage.index.file import write_index
@@ -21,7 +22,7 @@ from gulpio2.storage.local import LocalStore
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import MutableMapping, Sequence
 
     import numpy.typing as npt
 
@@ -81,6 +82,10 @@ def compose_safely(
     ------
     ChunkMismatchError
         Of a data file without a map nothing else tells what is in it.
+    LockedError
+        Another has such a data file open for writing.
+    MapChangedError
+        Another was about to store its map.
     MetaFileError
         With `thorough`: entries as they were written would make way for damaged ones.
     """
@@ -89,6 +94,7 @@ def compose_safely(
     )
     if lost := lost_maps(folder, content.chunks, old):
         if not forgetting:
+            _wait_for_maps(folder, lost)
             _refuse_to_forget(folder, lost[0])
         content = keep_lost(content, old, lost)
     if thorough and old is not None:
@@ -193,6 +199,17 @@ def foresee_index(path: StrPath) -> None:
     listing.require_data(store.path)
     old = load_to_replace(folder, quiet=True)
     compose_safely(folder, map_states(folder, listing.chunks), old, thorough=True)
+
+
+def _wait_for_maps(folder: str, numbers: Sequence[int]) -> None:
+    """Have the index made again where chunks without a map are being written anew."""
+    store = LocalStore(folder)
+    for number in numbers:
+        wait_for_map(store, number)
+    for number in set(numbers).intersection(list_chunks(store.names()).chunks):
+        raise MapChangedError(
+            f"{store.path(meta_name(number))} was written anew meanwhile. Try again"
+        )
 
 
 def _refuse_to_forget(folder: str, number: int) -> NoReturn:
