@@ -811,6 +811,33 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_waited_for(
     assert problems(folder) == []
 
 
+@pytest.mark.parametrize("flag", ["ab", "wb"])
+def test_a_chunk_that_is_written_to_while_it_is_repaired_is_not_called_damaged(
+    tmp_path, monkeypatch, flag
+):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    chunk = new_chunk(folder)
+    with chunk.open("wb"):
+        chunk.append("old", {}, JPEGS[:2])
+    real = LocalStore.read
+
+    def read(store: LocalStore, name: str) -> bytes:
+        if name == "meta_0.gmeta":  # its data file was looked at just now
+            monkeypatch.undo()
+            with chunk.open(flag):
+                chunk.append("new", {}, JPEGS[1:4])
+        return real(store, name)
+
+    monkeypatch.setattr(LocalStore, "read", read)
+    report = repair_directory(folder, tmp_path / "copy")
+    assert report.lost == []
+    with GulpDirectory(tmp_path / "copy") as directory:
+        assert list(directory.chunk_lookup) == [*chunk.meta_dict]
+        assert directory.read_jpegs("new") == JPEGS[1:4]
+    assert problems(tmp_path / "copy") == []
+
+
 @pytest.mark.parametrize("flag", ["wb", "ab"])
 @pytest.mark.parametrize("how", ["ingest", "resumed", "merge", "linked merge"])
 def test_a_chunk_whose_map_is_about_to_be_stored_is_not_opened_to_write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gulpio2.codecs.jpeg import check_jpeg, decode_frame
@@ -63,6 +64,16 @@ class DataFile:
             self.size = 0
         self._untold = self.size
         self.renew_budget()
+
+    def grow(self) -> None:
+        """Find out how long it is by now: others may append to it."""
+        if self.fault:
+            return
+        with suppress(OSError):  # that is told where it is read
+            size = max(self.size, self.store.size(self.name))
+            self._untold += size - self.size
+            self.size = size
+            self.renew_budget()
 
     def renew_budget(self) -> None:
         """Allow that every byte is read twice more, and forget what was found."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.format.entry import EntryExtras
@@ -25,6 +26,7 @@ from gulpio2.repair.maps import IndexedMaps, items_left_out, no_map, read_map
 from gulpio2.repair.moved import Hit, MovedFrames, Place, Places
 from gulpio2.repair.report import Loss
 from gulpio2.repair.unclaimed import Unclaimed, regions_between
+from gulpio2.storage.beside_writers import of_one_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,9 +52,13 @@ def survey_chunks(
     None), frames of unknown owner are left behind: they may be of deleted items.
     """
     indexed = IndexedMaps(store)
-    chunks = [_ChunkSurveyor(store, n, removals, progress, indexed) for n in numbers]
-    for chunk in chunks:
+
+    def look(number: int) -> _ChunkSurveyor:
+        chunk = _ChunkSurveyor(store, number, removals, progress, indexed)
         chunk.look()
+        return chunk
+
+    chunks = [of_one_state(store, number, partial(look, number)) for number in numbers]
     if others := {chunk.number: chunk for chunk in chunks if chunk.is_other}:
         present = {item.id for chunk in chunks for item in chunk.items}
         for number, loss in items_left_out(store, others, present):
@@ -149,6 +155,7 @@ class _ChunkSurveyor:
         """Look at what the map speaks of, in its place."""
         self.file.open()
         reading = read_map(self.store, self.file, self._indexed, self.removals)
+        self.file.grow()  # by what others have appended, of which the map may tell
         pairs, self.sound = reading.pairs, reading.sound
         self.is_other = reading.is_other
         self.survey.lost += reading.lost

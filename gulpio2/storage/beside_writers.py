@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import errno
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import LockedError, StorageError, StorageNotFoundError
 from gulpio2.format.layout import data_name, list_chunks, meta_name
+from gulpio2.storage.local import is_there, look_at
 from gulpio2.storage.locks import WriterLock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from gulpio2.storage.base import Store, StoreWriter
 
 __all__ = [
     "held_until_mapped",
+    "of_one_state",
     "refuse_writers",
     "replacing_unless_changed",
     "settled_map",
@@ -24,6 +26,11 @@ __all__ = [
     "wait_for_map",
     "without_writers",
 ]
+
+T = TypeVar("T")
+
+# Times that a chunk is looked at, if each time another data file has its name after it.
+_TRIES = 10
 
 
 @contextmanager
@@ -118,6 +125,51 @@ def settled_map(store: Store, number: int) -> bytes:
     except StorageNotFoundError:
         wait_for_map(store, number)
         return store.read(meta_name(number))
+
+
+def of_one_state(store: Store, number: int, look: Callable[[], T]) -> T:
+    """Look at a chunk, and again if it was written anew meanwhile.
+
+    Parameters
+    ----------
+    store : Store
+        Where it is.
+    number : int
+        Its number.
+    look : callable
+        Reads the map, and the data file after it, which may grow.
+
+    Raises
+    ------
+    LockedError
+        As `settled_names`; or it is written anew again and again.
+    """
+    for _ in range(_TRIES):
+        if _state_of(store, number)[1] is None:
+            wait_for_map(store, number)
+        before = _state_of(store, number)
+        found = look()
+        if _state_of(store, number) == before:
+            return found
+        store.close()  # it has the old data file open
+    raise LockedError(
+        errno.EWOULDBLOCK,
+        f"{store.path(data_name(number))} is written anew again and again by another "
+        "process. Wait for it to end, and try again",
+    )
+
+
+def _state_of(store: Store, number: int) -> tuple[Any, Any]:
+    """Tell which file has the name of a chunk's data file, and whether there is a map.
+
+    None stands for what is not there, and for what nobody may know.
+    """
+    data = is_mapped = None
+    with suppress(StorageError):
+        if (state := look_at(store.path(data_name(number)))) is not None:
+            data = state.st_dev, state.st_ino
+        is_mapped = is_there(store.path(meta_name(number))) or None
+    return data, is_mapped
 
 
 def wait_for_map(store: Store, number: int) -> None:
