@@ -29,7 +29,9 @@ from gulpio2.errors import (
     StorageError,
     StorageExistsError,
 )
+from gulpio2.ingest.resuming import refuse_lost_chunks
 from gulpio2.merge import merge_directories
+from gulpio2.merge.parts import length_of
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.storage.index.keeping import build_index
@@ -836,6 +838,38 @@ def test_a_chunk_that_is_written_to_while_it_is_repaired_is_not_called_damaged(
         assert list(directory.chunk_lookup) == [*chunk.meta_dict]
         assert directory.read_jpegs("new") == JPEGS[1:4]
     assert problems(tmp_path / "copy") == []
+
+
+def test_a_chunk_that_is_written_anew_and_is_shorter_is_not_called_cut(tmp_path):
+    chunk = new_chunk(tmp_path)
+    with chunk.open("wb"):
+        chunk.append("old", {}, JPEGS[:4])
+    with GulpDirectory(tmp_path) as directory:
+        with chunk.open("wb"):
+            chunk.append("new", {}, JPEGS[:1])
+        refuse_lost_chunks(directory)  # an ingest that goes on beside it
+        os.truncate(tmp_path / "data_0.gulp", 8)
+        with pytest.raises(IngestError, match="it was cut"):
+            refuse_lost_chunks(directory)
+
+
+def test_a_chunk_of_a_part_that_is_written_anew_and_is_shorter_is_not_called_cut(
+    tmp_path, monkeypatch
+):
+    part = tmp_path / "part"
+    part.mkdir()
+    chunk = new_chunk(part)
+    with chunk.open("wb"):
+        chunk.append("old", {}, JPEGS[:4])
+
+    def length_then(*args: Any) -> int:  # of the map, which was read just now
+        with chunk.open("wb"):
+            chunk.append("new", {}, JPEGS[:1])
+        return length_of(*args)
+
+    monkeypatch.setattr("gulpio2.merge.directories.length_of", length_then)
+    with pytest.raises(ChunkMismatchError, match=r"written anew .*: merge again"):
+        merge_directories([part], tmp_path / "all")
 
 
 @pytest.mark.parametrize("flag", ["wb", "ab"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.chunk import GulpChunk
 from gulpio2.errors import IngestError
 from gulpio2.format.layout import REMOVALS_NAME, data_name, list_chunks, meta_name
 from gulpio2.format.wording import counted
@@ -196,23 +197,33 @@ def refuse_lost_chunks(
         if not {REMOVALS_NAME, part["meta"]} & names:  # none deleted, and not staged
             counts[part["number"]] = ids if isinstance(ids, int) else len(ids)
     for number, chunk in directory.chunk_objs_lookup.items():
-        ids, needed = list(chunk.meta_dict), 0
+        ids = chunk.meta_dict
         if len(ids) < counts.get(number, 0):
             raise _lost(
                 directory,
                 f"{chunk.meta_file_path} has {counted(len(ids), 'item')}, and "
                 f"{counts[number]} were stored",
             )
-        for id_ in reversed(ids):
-            if frame_info := chunk.meta_dict[id_]["frame_info"]:
-                needed = frame_info[-1][0] + frame_info[-1][2]
-                break
-        if (size := store.size(data_name(number))) < needed:
+        size, needed = store.size(data_name(number)), _end_of_items(chunk)
+        if size < needed:
+            # Or written anew since the directory was opened, and has another map.
+            now = GulpChunk(chunk.data_file_path, chunk.meta_file_path)
+            size, needed = store.size(data_name(number)), _end_of_items(now)
+        if size < needed:
             raise _lost(
                 directory,
                 f"{chunk.data_file_path} holds {size} bytes, and its map speaks of "
                 f"{needed}: it was cut since its items were stored",
             )
+
+
+def _end_of_items(chunk: GulpChunk) -> int:
+    """Give where the last item that has frames ends."""
+    for id_ in reversed([*chunk.meta_dict]):
+        if frame_info := chunk.meta_dict[id_]["frame_info"]:
+            end: int = frame_info[-1][0] + frame_info[-1][2]
+            return end
+    return 0
 
 
 def _lost(directory: GulpDirectory, what: str) -> IngestError:

@@ -52,19 +52,23 @@ def read_chunk_map(part: Part, chunk: int) -> MapAsRead:
     Raises
     ------
     ChunkMismatchError
-        The data file was cut.
+        The data file was cut, or written anew meanwhile.
     """
     before = look_at(data_path(part.store, chunk))
     content, entries = read_map(part.store, chunk)
     end = length_of(part, chunk, entries)
+    read = MapAsRead(part, chunk, content, entries, end, before)
+    size = part.store.size(data_name(chunk))
+    if size < end:
+        _refuse_replaced(read)
     refuse_cut_data(
         part.store.path(data_name(chunk)),
-        part.store.size(data_name(chunk)),
+        size,
         end,
         "It was not brought. 'gulp2 repair' copies a directory without what is lost: "
         "merge the copy",
     )
-    return MapAsRead(part, chunk, content, entries, end, before)
+    return read
 
 
 def bring_chunk(
