@@ -1,0 +1,279 @@
+"""Programs that change one directory, and what each of them does to its items."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import pickle
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2.errors import GulpError
+from gulpio2.format.layout import data_name, meta_name
+from gulpio2.merge import merge_directories
+from gulpio2.removal import compact_directory, delete_items
+from gulpio2.repair import repair_directory
+from gulpio2.sanity import check_directory
+from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.leftovers import remove_leftovers
+from gulpio2.storage.local import open_store
+from tests.faults.test_machine import Items, drawn, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = [
+    "PROGRAMS",
+    "Program",
+    "State",
+    "before_each",
+    "chunk_of",
+    "outcome",
+    "read_all",
+    "told",
+    "without_chunk",
+]
+
+State = dict[str, tuple[str, int, Any]]
+"""Id to its chunk, the number of what it shows, and who has edited its metadata."""
+
+# What others can see of a program, and what it can see of them.
+_OPERATIONS = (
+    *("open", "listdir", "mkdir", "link", "unlink", "rename", "replace"),
+    *("write", "ftruncate"),
+)
+
+
+def before_each(act: Callable[[int], None]) -> None:
+    """Call something with the ordinal of each operation of this process, before it."""
+    count = 0
+
+    def wrap(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            act(count)
+            return operation(*args, **kwargs)
+
+        return counted
+
+    for name in _OPERATIONS:
+        setattr(os, name, wrap(getattr(os, name)))
+    fcntl.flock = wrap(fcntl.flock)
+
+
+class NothingToEditError(GulpError):
+    """The item that a program was to edit is not there, which is no fault."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """One of two that are at work; each gets the folder, its parent, and 0 or 1."""
+
+    work: Callable[[Path, int], Any]
+    effect: Callable[[State, int], State] = lambda state, who: state
+    done: int | None = None
+    """Number of an item that tells, beside 0 or 1, that all of it is done."""
+    copy: str = ""
+    """Beginning of the name of the directory that it makes."""
+    writes: bool = True
+
+    def again(self, folder: Path, who: int) -> Any:
+        """Do it after it was killed, unless it had come to its end."""
+        if self.done is not None and f"item{self.done + who}" in read_all(folder):
+            return None
+        return self.work(folder, who)
+
+
+def told(state: State) -> dict[str, Any]:
+    """Give what reading all of a directory in this state gives."""
+    return {
+        id_: (stored(number), {"n": number} | ({} if by is None else {"by": by}))
+        for id_, (_, number, by) in state.items()
+    }
+
+
+def read_all(folder: Path, *, indexed: bool | None = None) -> dict[str, Any]:
+    """Read every frame, and all metadata."""
+    with GulpDirectory(folder, indexed=indexed) as directory:
+        return {
+            id_: (directory.read_jpegs(id_), directory.item(id_).meta)
+            for id_ in directory.chunk_lookup
+        }
+
+
+def outcome(work: Callable[[Path, int], Any], folder: Path, who: int) -> bytes:
+    """Do the work of a program; give what it said, pickled."""
+    try:
+        said = "done", work(folder, who), ""
+    except GulpError as error:
+        said = "refused", type(error).__name__, str(error)
+    except BaseException:  # noqa: BLE001  # whatever it is, it is told
+        said = "crashed", None, traceback.format_exc()
+    return pickle.dumps(said)
+
+
+def chunk_of(folder: Path, number: int) -> GulpChunk:
+    """Give a chunk of the directory."""
+    return GulpChunk(folder / data_name(number), folder / meta_name(number))
+
+
+def _append(chunk: GulpChunk, *numbers: int, by: int | None = None) -> None:
+    for number in numbers:
+        meta = {"n": number} if by is None else {"n": number, "by": by}
+        chunk.append(f"item{number}", meta, drawn(number))
+
+
+def _with(chunk: str, numbers: list[int], by: int | None = None) -> State:
+    return {f"item{number}": (chunk, number, by) for number in numbers}
+
+
+def without_chunk(state: State, chunk: str = "0") -> State:
+    """Give what is left where a chunk is not there."""
+    return {id_: known for id_, known in state.items() if known[0] != chunk}
+
+
+def _new(folder: Path, who: int) -> None:
+    with GulpDirectory(folder) as directory:
+        (chunk,) = directory.new_chunks(1)
+    with chunk.open("wb"):
+        _append(chunk, 100 + who, 110 + who)
+
+
+def _replace(folder: Path, who: int) -> None:
+    chunk = chunk_of(folder, 0)
+    with chunk.open("wb"):
+        _append(chunk, 200 + who, 210 + who)
+
+
+def _replaced(state: State, who: int) -> State:
+    return without_chunk(state) | _with("0", [200 + who, 210 + who])
+
+
+def _improve(folder: Path, who: int) -> None:
+    chunk = chunk_of(folder, 0)
+    with chunk.open("wb"):
+        _append(chunk, 0, 1, by=5 + who)
+
+
+def _improved(state: State, who: int) -> State:
+    return without_chunk(state) | _with("0", [0, 1], 5 + who)
+
+
+def _extend(folder: Path, who: int) -> None:
+    chunk = chunk_of(folder, 0)
+    with chunk.open("ab"):
+        _append(chunk, 300 + who)
+
+
+def _edit(folder: Path, who: int) -> None:
+    chunk = chunk_of(folder, 0)
+    with chunk.open("ab"):
+        if "item1" not in chunk.meta_dict:
+            raise NothingToEditError
+        chunk.meta_dict["item1"]["meta_data"][0]["by"] = who
+        chunk.flush()
+
+
+def _edited(state: State, who: int) -> State:
+    known = state.get("item1")
+    return state | {"item1": (*known[:2], who)} if known else state
+
+
+def _delete(folder: Path, who: int) -> None:
+    if "item1" in read_all(folder):
+        delete_items(folder, ["item1"])
+
+
+def _deleted(state: State, who: int) -> State:
+    return {id_: known for id_, known in state.items() if id_ != "item1"}
+
+
+def _ingest(numbers: list[int], folder: Path, who: int) -> None:
+    numbers = [number + who if number >= 400 else number for number in numbers]
+    GulpIngestor(
+        Items(numbers),
+        folder,
+        2,
+        1,
+        on_duplicate="skip",
+        resume=(folder / "ingest.journal").exists(),
+    ).run()
+
+
+def _ingested(numbers: list[int], state: State, who: int) -> State:
+    numbers = [number + who if number >= 400 else number for number in numbers]
+    new = [number for number in numbers if f"item{number}" not in state]
+    return state | _with(f"ingest{who}", new)
+
+
+def _merge_in(folder: Path, who: int) -> None:
+    merge_directories([folder.with_name(f"part{who}")], folder)
+
+
+def _clear(folder: Path, who: int) -> None:
+    store = open_store(folder)
+    with store.lock():
+        remove_leftovers(store)
+
+
+def _compact(folder: Path, who: int) -> None:
+    compact_directory(folder)
+
+
+def _index(folder: Path, who: int) -> None:
+    build_index(folder)
+
+
+def _merge_out(folder: Path, who: int) -> None:
+    merge_directories([folder], folder.with_name(f"merged{who}"))
+
+
+def _read(folder: Path, who: int) -> None:
+    read_all(folder, indexed=bool(who))
+
+
+def _check(folder: Path, who: int) -> None:
+    check_directory(folder, deep=True)
+
+
+def _repair(folder: Path, who: int) -> list[str]:
+    report = repair_directory(folder, folder.with_name(f"repaired{who}"))
+    return [*map(str, report.lost)]
+
+
+_GIVEN = [0, 2, 400, 410, 420]
+# Of a run that was interrupted before either of the two begins.
+_BEGUN = [30, 31, 32, 33, 34]
+
+PROGRAMS = {
+    "new": Program(
+        _new, lambda s, who: s | _with(f"new{who}", [100 + who, 110 + who]), 100
+    ),
+    "replace": Program(_replace, _replaced, 200),
+    "improve": Program(_improve, _improved),
+    "extend": Program(_extend, lambda s, who: s | _with("0", [300 + who]), 300),
+    "edit": Program(_edit, _edited),
+    "delete": Program(_delete, _deleted),
+    "compact": Program(_compact),
+    "index": Program(_index),
+    "clear": Program(_clear),
+    "ingest": Program(
+        functools.partial(_ingest, _GIVEN), functools.partial(_ingested, _GIVEN)
+    ),
+    "resume": Program(
+        functools.partial(_ingest, _BEGUN), functools.partial(_ingested, _BEGUN)
+    ),
+    "merge": Program(
+        _merge_in,
+        lambda s, who: s | _with(f"merge{who}", [500 + 2 * who, 501 + 2 * who]),
+    ),
+    "merge it": Program(_merge_out, copy="merged"),
+    "repair": Program(_repair, copy="repaired"),
+    "read": Program(_read, writes=False),
+    "check": Program(_check, writes=False),
+}
