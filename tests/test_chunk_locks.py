@@ -867,7 +867,7 @@ def test_a_chunk_of_a_part_that_is_written_anew_and_is_shorter_is_not_called_cut
             chunk.append("new", {}, JPEGS[:1])
         return length_of(*args)
 
-    monkeypatch.setattr("gulpio2.merge.directories.length_of", length_then)
+    monkeypatch.setattr("gulpio2.merge.data.length_of", length_then)
     with pytest.raises(ChunkMismatchError, match=r"written anew .*: merge again"):
         merge_directories([part], tmp_path / "all")
 
