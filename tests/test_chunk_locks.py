@@ -741,6 +741,8 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_not_left_out_of_a_c
             assert "meta_0.gmeta" not in store.names()
             with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
                 copy(folder, tmp_path / "refused")
+            # More than it needs, on a machine that is slow.
+            monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
             copies.append(pool.submit(copy, folder, tmp_path / "copy"))
             time.sleep(0.1)  # it waits meanwhile
         real(store, source, name, **options)
@@ -796,6 +798,8 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_waited_for(
             assert name not in store.names()
             with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
                 act(folder)
+            # More than it needs, on a machine that is slow.
+            monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
             acts.append(pool.submit(act, folder))
             time.sleep(0.1)  # it waits meanwhile
         real(store, source, name, **options)
