@@ -38,9 +38,11 @@ from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.links import link_file
 from gulpio2.storage.local import LocalStore, is_there, open_store
 from gulpio2.storage.local_writer import LocalWriter
+from gulpio2.storage.locks import WriterLock
 from gulpio2.storage.removable import refuse_other_data
 from gulpio2.storage.removals_file import read_removals, write_removals
 from gulpio2.testing import FrameAdapter, make_gulp_directory
+from gulpio2.unfinished import open_settled
 from tests.chunks import (
     JPEGS,
     StopError,
@@ -815,6 +817,56 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_waited_for(
         if "item0" in left:
             assert directory.read_jpegs("item0") == JPEGS[2:4]
     assert problems(folder) == []
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+@pytest.mark.parametrize("listing", [1, 2])
+def test_a_chunk_that_loses_its_map_after_it_was_listed_is_looked_for_again(
+    tmp_path, monkeypatch, listing, is_indexed
+):
+    for number, id_ in enumerate(["first", "other"]):
+        with (chunk := new_chunk(tmp_path, number)).open("wb"):
+            chunk.append(id_, {}, JPEGS[:2])
+    if is_indexed:
+        build_index(tmp_path)
+    map_, away = tmp_path / "meta_0.gmeta", tmp_path / "away"
+    real, count, last = LocalStore.names, 0, listing
+
+    def names(store: LocalStore) -> list[str]:
+        nonlocal count
+        count += 1
+        if away.exists() and count % 2:  # it is waited for
+            away.rename(map_)
+        listed = real(store)
+        if count % 2 == listing % 2 and count <= last:
+            map_.rename(away)
+        return listed
+
+    monkeypatch.setattr(LocalStore, "names", names)
+    with open_settled(tmp_path) as directory:
+        assert list(directory.chunk_lookup) == ["first", "other"]
+    count, last = 0, 1000
+    with pytest.raises(LockedError, match=r"anew again and again .* try again"):
+        open_settled(tmp_path)
+
+
+def test_a_whole_ingest_that_is_resumed_while_a_chunk_is_written_anew_lacks_nothing(
+    tmp_path,
+):
+    def resume() -> None:
+        GulpIngestor(FrameAdapter(num_items=2), tmp_path, 1, 1, resume=True).run()
+
+    resume()
+    map_, away = tmp_path / "meta_0.gmeta", tmp_path / "away"
+    map_.rename(away)
+    with WriterLock() as lock:
+        lock.take(tmp_path / "data_0.gulp")
+        with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
+            resume()
+    with pytest.raises(IngestError, match="Put the whole file back"):
+        resume()
+    away.rename(map_)
+    resume()
 
 
 @pytest.mark.parametrize("flag", ["ab", "wb"])
