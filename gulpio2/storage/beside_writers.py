@@ -173,7 +173,7 @@ def _state_of(store: Store, number: int) -> tuple[Any, Any]:
 
 
 def wait_for_map(store: Store, number: int) -> None:
-    """Return where nobody is about to store the map of a data file; see above."""
+    """Wait for a map that another may be about to store, as `settled_names` does."""
     try:
         refuse_writers(store, number)
     except LockedError:

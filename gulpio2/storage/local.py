@@ -298,9 +298,9 @@ class LocalStore:
         It gets the permissions of a file that it replaces: the new file would shut out
         others who write to the directory. Of those, none that not all have of the files
         that it is made of. Where it `is_new`, a file that has the name stays, and
-        `StorageExistsError` is raised; where the file system knows no hard links, or
-        they have locks of their own, this is so of names that are given so,
-        and if it knows locks.
+        `StorageExistsError` is raised. Where the file system knows no hard links, or
+        such that have locks of their own, a file that gets the name in the same instant
+        stays if it is given so too, and the file system knows locks.
         """
         try:
             self._permit(source, target, made_of)

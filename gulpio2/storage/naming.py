@@ -23,7 +23,8 @@ def rename_new(file: Path, name: Path) -> None:
     """Rename a file, unless there is another of that name.
 
     By a hard link. Where the file system knows none, or such that have locks of their
-    own, only others who rename so are kept away, and if it knows locks.
+    own, one that gets the name in the same instant stays if it is renamed so too, and
+    the file system knows locks.
 
     Raises
     ------
