@@ -28,12 +28,14 @@ from gulpio2.errors import (
     LockedError,
     StorageError,
     StorageExistsError,
+    StorageNotFoundError,
 )
 from gulpio2.ingest.resuming import refuse_lost_chunks
 from gulpio2.merge import merge_directories
-from gulpio2.merge.parts import length_of
+from gulpio2.merge.parts import chunks_of_ids, length_of
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
+from gulpio2.storage.beside_writers import of_one_state
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.links import link_file
 from gulpio2.storage.local import LocalStore, is_there, open_store
@@ -850,6 +852,61 @@ def test_a_chunk_that_loses_its_map_after_it_was_listed_is_looked_for_again(
         open_settled(tmp_path)
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_map_that_goes_after_it_was_listed_is_waited_for_by_a_deletion(
+    tmp_path, monkeypatch, is_held
+):
+    with (chunk := new_chunk(tmp_path)).open("wb"):
+        chunk.append("item", {}, JPEGS[:2])
+    map_, away = tmp_path / "meta_0.gmeta", tmp_path / "away"
+    real = LocalStore.read
+
+    def read(store: LocalStore, name: str) -> bytes:
+        if name == map_.name and not away.exists():
+            map_.rename(away)
+            if is_held:
+                lock.take(tmp_path / "data_0.gulp")
+            with pytest.raises(StorageNotFoundError):
+                real(store, name)
+            if not is_held:  # it is there again by the time that is told
+                shutil.copy(away, map_)
+            raise StorageNotFoundError(errno.ENOENT, "gone")
+        return real(store, name)
+
+    monkeypatch.setattr(LocalStore, "read", read)
+    refused = pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again")
+    with WriterLock() as lock, refused if is_held else nullcontext():
+        delete_items(tmp_path, ["item"])
+    assert is_held or len(GulpDirectory(tmp_path)) == 0
+
+
+def test_a_merge_knows_the_items_of_the_only_chunk_of_its_target_without_a_map(
+    tmp_path, monkeypatch
+):
+    with (chunk := new_chunk(tmp_path)).open("wb"):
+        chunk.append("item", {}, JPEGS[:2])
+    map_, away = tmp_path / "meta_0.gmeta", tmp_path / "away"
+    real, count = LocalStore.names, 0
+
+    def names(store: LocalStore) -> list[str]:
+        nonlocal count
+        count += 1
+        listed = real(store)
+        if count == 2:
+            map_.rename(away)
+        if count == 3:
+            away.rename(map_)
+        return listed
+
+    monkeypatch.setattr(LocalStore, "names", names)
+    assert chunks_of_ids(tmp_path) == {"item": 0}
+    map_.rename(away)
+    with WriterLock() as lock:
+        lock.take(tmp_path / "data_0.gulp")
+        with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
+            chunks_of_ids(tmp_path)
+
+
 def test_a_whole_ingest_that_is_resumed_while_a_chunk_is_written_anew_lacks_nothing(
     tmp_path,
 ):
@@ -894,6 +951,25 @@ def test_a_chunk_that_is_written_to_while_it_is_repaired_is_not_called_damaged(
         assert list(directory.chunk_lookup) == [*chunk.meta_dict]
         assert directory.read_jpegs("new") == JPEGS[1:4]
     assert problems(tmp_path / "copy") == []
+
+
+def test_a_chunk_is_not_looked_at_without_its_map_nor_for_ever(tmp_path):
+    with (chunk := new_chunk(tmp_path)).open("wb"):
+        chunk.append("item", {}, JPEGS[:2])
+    data, map_ = tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta"
+
+    def replace() -> None:
+        shutil.copy(data, tmp_path / "other")
+        (tmp_path / "other").replace(data)
+
+    store = open_store(tmp_path)
+    with pytest.raises(LockedError, match=r"anew again and again .* try again"):
+        of_one_state(store, 0, replace)
+    map_.unlink()
+    with WriterLock() as lock:
+        lock.take(data)
+        with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
+            of_one_state(store, 0, lambda: None)
 
 
 def test_a_chunk_that_is_written_anew_and_is_shorter_is_not_called_cut(tmp_path):
