@@ -9,8 +9,9 @@ import pickle
 import re
 import stat
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +19,6 @@ from gulpio2.errors import LockedError, StorageError, StorageExistsError
 from gulpio2.storage import open_store
 from gulpio2.storage.local import LocalStore, new_token
 from gulpio2.storage.locks import WriterLock
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -286,13 +284,18 @@ def test_of_two_renames_of_what_is_new_at_once_one_is_refused_without_hard_links
     store, monkeypatch, num_times
 ):
     make(store, a=b"first", b=b"second")
-    both = threading.Barrier(2)
+    both, real = threading.Barrier(2), Path.replace
 
     def link(*_):
         both.wait()
         no_links()
 
+    def replace(file, target):
+        time.sleep(0.05)  # so that the other would find the name free
+        real(file, target)
+
     monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(Path, "replace", replace)
     with ThreadPoolExecutor(2) as threads:
         renames = [
             threads.submit(store.rename, name, "c", is_new=True) for name in ("a", "b")
@@ -352,6 +355,30 @@ def test_a_rename_of_what_is_new_waits_for_no_other_that_hangs(store, monkeypatc
         with pytest.raises(StorageError, match=r"cannot rename to b .*out/a"):
             store.rename("a", "b", is_new=True)
     assert sorted(store.names()) == ["a", "b.naming.partial"]
+
+
+def test_a_rename_of_what_is_new_takes_no_lock_on_what_another_has_removed(
+    store, monkeypatch
+):
+    make(store, a=b"new")
+    monkeypatch.setattr(os, "link", no_links)
+    real, rename, removed = WriterLock.take, Path.replace, []
+
+    def take(lock, path, **options):
+        if not removed:  # by one that was renaming until now
+            path.unlink()
+            removed.append(path)
+        return real(lock, path, **options)
+
+    def replace(file, name):
+        with WriterLock() as other, pytest.raises(LockedError):
+            real(other, removed[0], at_once=True)
+        rename(file, name)
+
+    monkeypatch.setattr(WriterLock, "take", take)
+    monkeypatch.setattr(Path, "replace", replace)
+    store.rename("a", "b", is_new=True)
+    assert store.names() == ["b"]
 
 
 def test_a_rename_of_what_is_new_that_was_done_already_is_no_error(store, monkeypatch):
