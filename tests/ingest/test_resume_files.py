@@ -255,6 +255,11 @@ def test_frames_of_another_in_the_place_of_the_runs_do_not_get_its_map(
             assert (copy / data.name).read_bytes() == before
             assert not (copy / map_.name).exists()
             told += 1
+        whole = data.read_bytes()
+        for what, other in {"zeros": bytes(len(whole)), "more": whole + whole}.items():
+            copy = shutil.copytree(folder, tmp_path / f"{moment}-{what}")
+            (copy / data.name).write_bytes(other)
+            assert "data_2.gulp is there, and is not what" in refusal(copy)
         assert refusal(folder) == ""
         assert len(GulpDirectory(folder)) == 6
     assert told
