@@ -362,7 +362,8 @@ def test_a_rename_of_what_is_new_takes_no_lock_on_what_another_has_removed(
 ):
     make(store, a=b"new")
     monkeypatch.setattr(os, "link", no_links)
-    real, rename, removed = WriterLock.take, Path.replace, []
+    real, rename = WriterLock.take, Path.replace
+    removed: list[Path] = []
 
     def take(lock, path, **options):
         if not removed:  # by one that was renaming until now
