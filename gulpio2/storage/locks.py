@@ -270,18 +270,28 @@ def share_locks(path: Path, other: Path) -> bool:
     Many file systems of FUSE make two files of them, in all but their bytes. True, too,
     where the file system knows no locks.
     """
-    with ExitStack() as stack:
-        try:
-            for name in (path, other):
-                # For reading: by NFS, where both have one, that is refused.
-                fd = open_descriptor(name, os.O_RDONLY)
-                _held.add(fd)
-                stack.callback(_let_go, fd)
-                # Of the first it may be another's, as of who writes the file.
-                is_free = lock_file(fd, at_once=True)
-        except OSError:
-            return True
-        return not is_free
+    try:
+        while True:
+            with ExitStack() as stack:
+                # It may be another's, as of who writes the file.
+                is_free = _take_at_once(path, stack)
+                if not _take_at_once(other, stack):
+                    return True
+            with ExitStack() as stack:
+                # Else the other has let go of it between the two.
+                if is_free or not _take_at_once(path, stack):
+                    return False
+    except OSError:
+        return True
+
+
+def _take_at_once(path: Path, stack: ExitStack) -> bool:
+    """Lock a file until the end of a block; False where another has it locked."""
+    # For reading: by NFS, where both names have one lock, that is refused.
+    fd = open_descriptor(path, os.O_RDONLY)
+    _held.add(fd)
+    stack.callback(_let_go, fd)
+    return lock_file(fd, at_once=True)
 
 
 def _begun(path: StrPath) -> LockedError:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gulpio2.errors import LockedError, StorageError
+from gulpio2.storage import locks
 from gulpio2.storage.local import LocalStore
 from gulpio2.storage.locks import WriterLock, lock_folder, share_locks
 from tests.forking import forked, status_of
@@ -329,6 +330,29 @@ def test_two_names_of_a_file_share_its_lock_and_two_files_do_not(tmp_path, is_he
         assert not share_locks(names[0], names[2])
     assert descriptors() == before
     assert share_locks(names[0], tmp_path / "gone")  # nobody knows
+
+
+@pytest.mark.parametrize("is_link", [True, False])
+def test_two_names_are_asked_again_where_another_lets_go_between(
+    tmp_path, monkeypatch, is_link
+):
+    names = [tmp_path / name for name in "ab"]
+    names[0].touch()
+    if is_link:
+        names[1].hardlink_to(names[0])
+    else:
+        names[1].touch()
+    real = locks.lock_file
+    with WriterLock() as other:
+        other.take(names[0])
+
+        def ask(fd, **options):
+            answer = real(fd, **options)
+            other.__exit__()
+            return answer
+
+        monkeypatch.setattr(locks, "lock_file", ask)
+        assert share_locks(*names) is is_link
 
 
 def test_two_names_share_the_lock_where_there_are_none(tmp_path, monkeypatch):
