@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import StorageError
+from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import partial_name
 from gulpio2.storage.handles import (
     HandlePool,
@@ -308,6 +308,8 @@ class LocalStore:
                 rename_new(self.folder / source, self.folder / target)
             else:
                 (self.folder / source).replace(self.folder / target)
+        except LockedError:
+            raise
         except OSError as cause:
             raise refused(
                 cause, f"rename to {target}", self.folder / source, writing=True
