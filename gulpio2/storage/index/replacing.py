@@ -206,10 +206,9 @@ def _wait_for_maps(folder: str, numbers: Sequence[int]) -> None:
     store = LocalStore(folder)
     for number in numbers:
         wait_for_map(store, number)
-    for number in set(numbers).intersection(list_chunks(store.names()).chunks):
-        raise MapChangedError(
-            f"{store.path(meta_name(number))} was written anew meanwhile. Try again"
-        )
+    if mapped := set(numbers).intersection(list_chunks(store.names()).chunks):
+        path = store.path(meta_name(min(mapped)))
+        raise MapChangedError(f"{path} was written anew meanwhile. Try again")
 
 
 def _refuse_to_forget(folder: str, number: int) -> NoReturn:
