@@ -43,9 +43,6 @@ def fail_at(monkeypatch, name, number=errno.ENOSPC):
     monkeypatch.setattr(os, name, fail)
 
 
-# --- listing and reading ------------------------------------------------------------
-
-
 def no_links(*_):
     raise PermissionError(errno.EPERM, "Operation not permitted")
 
@@ -53,6 +50,9 @@ def no_links(*_):
 def copy_as_link(source, target):
     with target.open("xb") as file:
         file.write(source.read_bytes())
+
+
+# --- listing and reading ------------------------------------------------------------
 
 
 def test_a_missing_folder_holds_nothing_and_is_not_made(store):
