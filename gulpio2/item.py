@@ -25,7 +25,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.jpeg_markers import SOI
 from gulpio2.format.selection import select_frames
-from gulpio2.format.times import TimeMode, index_at
+from gulpio2.format.times import TimeMode, indices_at
 from gulpio2.format.wording import counted
 from gulpio2.reading import (
     FrameRequest,
@@ -224,8 +224,30 @@ class StoredItem:
         """Threads that may decode at the same time."""
         return default_threads() if self.threads is None else self.threads
 
-    def frame_indices_at(self, seconds: Seconds, mode: TimeMode) -> list[int]:
-        """Find the frames at these times."""
+    def frame_indices_at(
+        self, seconds: Seconds, mode: TimeMode = "nearest"
+    ) -> list[int]:
+        """Find the frames at these times.
+
+        Parameters
+        ----------
+        seconds : number or iterable of numbers
+            Times on the source's own timeline.
+        mode : {"nearest", "before", "at"}, optional
+            "nearest": the frame whose time is closest, the earlier one of two equally
+            close. "before": the last frame whose time is not after it, the one on the
+            screen then. "at": the frame at that very time, to a tick of the source.
+
+        Returns
+        -------
+        list of int
+            One per time.
+
+        Raises
+        ------
+        FrameTimeError, TypeError, ValueError
+            As `GulpDirectory.read_frames_at`.
+        """
         times = self.record.frame_times(self._where)
         if times is None:
             raise FrameTimeError(
@@ -233,16 +255,7 @@ class StoredItem:
                 "has no video behind it, GulpIO2 0.0.4 wrote it, or frames without "
                 "such times were appended. Select by index"
             )
-        ticks, time_base = times
-        ascending = ticks
-        order: Sequence[int] = range(len(ticks))
-        if not isinstance(ticks, range) and sorted(ticks) != [*ticks]:
-            order = sorted(order, key=ticks.__getitem__)
-            ascending = [ticks[index] for index in order]
-        return [
-            order[index_at(ascending, time_base, time, mode)]
-            for time in _each_of(seconds)
-        ]
+        return indices_at(times, seconds, mode)
 
     def __repr__(self) -> str:
         """Show the id and the number of frames, never the frames."""
@@ -265,17 +278,6 @@ class StoredItem:
     def _place(self, index: int) -> str:
         loc = self.record.spans([index])[0][0]
         return f"item {self.id_!r}, frame {index}, in {self.data_path} at byte {loc}"
-
-
-def _each_of(seconds: Any) -> Iterable[Any]:
-    """Give several times, or one of whatever kind."""
-    if isinstance(seconds, (str, bytes, bytearray)):
-        return [seconds]  # refused whole: its letters may be numbers as well
-    try:
-        each: Iterable[Any] = iter(seconds)
-    except TypeError:  # also of an array that has no axis
-        return [seconds]
-    return each
 
 
 class EditedChecksums:

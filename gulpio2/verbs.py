@@ -274,8 +274,11 @@ class ReadingVerbs(ABC):
             The item.
         seconds : number or iterable of numbers
             Times on the source's own timeline.
-        mode : {"at", "before", "nearest"}
-            Which frame a time stands for; see `gulpio2.format.times.index_at`.
+        mode : {"nearest", "before", "at"}, optional
+            Which frame a time stands for. "nearest": the one whose time is closest, the
+            earlier one of two equally close. "before": the last one whose time is not
+            after it, the one on the screen then. "at": the one at that very time, to a
+            tick of the source.
 
         Returns
         -------

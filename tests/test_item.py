@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
@@ -121,6 +122,18 @@ def test_a_time_stands_for_a_frame(chunk, mode, seconds, index):
 def test_nearest_is_the_default(chunk):
     frames, _ = chunk.read_frames_at("variable", 0.6)
     assert indices_of(chunk, frames) == [3]
+    item = chunk.item("variable")
+    assert item.frame_indices_at(0.6) == item.frame_indices_at(0.6, "nearest") == [3]
+
+
+def test_a_mode_is_taken_by_keyword_and_the_help_says_which_there_are(chunk):
+    item = chunk.item("variable")
+    assert item.frame_indices_at([0.6, 1e6], mode="before") == (
+        item.frame_indices_at([0.6, 1e6], "before")
+    )
+    for method in (item.frame_indices_at, chunk.read_frames_at):
+        text = inspect.getdoc(method) or ""
+        assert all(f'"{mode}": ' in text for mode in ("nearest", "before", "at"))
 
 
 @pytest.mark.parametrize("kind", [list, tuple, iter, np.array])

@@ -169,6 +169,7 @@ NEW = {
     "gulpio2:GulpDirectory.__contains__": "id_",
     "gulpio2:GulpDirectory.__enter__": "",
     "gulpio2:GulpDirectory.__exit__": "kind, error, trace",
+    "gulpio2.item:StoredItem.frame_indices_at": 'seconds, mode="nearest"',
     "gulpio2:GulpIngestor.run": "",
     "gulpio2:GulpIngestor.left_to_resume": "",
     "gulpio2:GulpIngestor.output_store": "",

@@ -16,7 +16,7 @@ from gulpio2.errors import FrameTimeError
 from gulpio2.format.entry import expand_runs, ticks_to_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -29,6 +29,7 @@ __all__ = [
     "exact_ticks",
     "first_tick",
     "index_at",
+    "indices_at",
     "runs_of",
     "times_of",
 ]
@@ -278,3 +279,49 @@ def index_at(
             f"{float(pts[nearest] * time_base)} s (mode 'nearest' takes it)"
         )
     return index
+
+
+def indices_at(
+    times: FrameTimes, seconds: Any, mode: TimeMode = "nearest"
+) -> list[int]:
+    """Find the frames at a time, or at several, of an item whose times go anyhow.
+
+    Parameters
+    ----------
+    times : FrameTimes
+        Of the item; at least one.
+    seconds : number or iterable of numbers
+        See `index_at`.
+    mode : {"at", "before", "nearest"}, optional
+        See `index_at`.
+
+    Returns
+    -------
+    list of int
+        One per time.
+
+    Raises
+    ------
+    FrameTimeError, TypeError, ValueError
+        As `index_at`.
+    """
+    ticks, time_base = times
+    ascending = ticks
+    order: Sequence[int] = range(len(ticks))
+    if not isinstance(ticks, range) and sorted(ticks) != [*ticks]:
+        order = sorted(order, key=ticks.__getitem__)
+        ascending = [ticks[index] for index in order]
+    return [
+        order[index_at(ascending, time_base, time, mode)] for time in _each_of(seconds)
+    ]
+
+
+def _each_of(seconds: Any) -> Iterable[Any]:
+    """Give several times, or one of whatever kind."""
+    if isinstance(seconds, (str, bytes, bytearray)):
+        return [seconds]  # refused whole: its letters may be numbers as well
+    try:
+        each: Iterable[Any] = iter(seconds)
+    except TypeError:  # also of an array that has no axis
+        return [seconds]
+    return each
