@@ -28,6 +28,7 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     data_name,
     describe_shares,
+    in_two_chunks,
     list_chunks,
     meta_name,
 )
@@ -319,11 +320,9 @@ class GulpDirectory(ReadingVerbs):
             progress(items=len(chunk.meta_dict), num_bytes=num_bytes.get(number, 0))
             for id_, entry in chunk.meta_dict.items():
                 if id_ in self.chunk_lookup:
-                    raise DuplicateIdError(
-                        f"item {id_!r} is in {data_name(self.chunk_lookup[id_])} and "
-                        f"in {data_name(number)} of {self.output_dir}. Run `gulp2 "
-                        "check` on the directory to list duplicates"
-                    )
+                    first = self.chunk_lookup[id_]
+                    message = in_two_chunks(id_, first, number, self.output_dir)
+                    raise DuplicateIdError(message)
                 self.chunk_lookup[id_] = number
                 self.merged_meta_dict[id_] = entry
 

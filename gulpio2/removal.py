@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from operator import index
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import ItemNotFoundError, ReadRangeError
+from gulpio2.errors import ReadRangeError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.format.removals import Removals, entry_spans, merge_spans
-from gulpio2.format.wording import counted
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.beside_writers import (
     refuse_writers,
@@ -29,6 +29,8 @@ from gulpio2.storage.removable import (
     refuse_broken_link,
     refuse_items_without_data,
     refuse_other_data,
+    refuse_unknown_chunks,
+    refuse_unknown_items,
     refuse_what_cannot_be_rewritten,
 )
 from gulpio2.storage.removals_file import read_removals, write_removals
@@ -84,6 +86,7 @@ def delete_items(
     path: StrPath,
     ids: Iterable[Any],
     *,
+    chunks: Iterable[int] | None = None,
     dry_run: bool = False,
     progress: Progress = no_progress,
 ) -> list[Deletion]:
@@ -95,6 +98,9 @@ def delete_items(
         The directory.
     ids : iterable of str or int
         The items; all of them must be there, but for some that are hidden already.
+    chunks : iterable of int, optional
+        Look in these chunks alone: of an item that is in two, which keeps the directory
+        from being opened, one goes and the other stays.
     dry_run : bool, optional
         Only say what would be done.
     progress : Progress, optional
@@ -109,7 +115,8 @@ def delete_items(
     Raises
     ------
     ItemNotFoundError
-        One of them is not there, or all are hidden; nothing was changed then.
+        One of them is not there, or not in `chunks`, or one of those is not; or all are
+        hidden. Nothing was changed then.
     ChunkMismatchError
         The data file of one of them is missing, or a link that leads nowhere; nothing
         was changed then.
@@ -119,7 +126,7 @@ def delete_items(
         Another process writes to the directory, or has one of the chunks open for
         writing.
     TypeError
-        `ids` is one id, and no list of them.
+        `ids` is one id, and no list of them; or `chunks` has what is no number.
 
     Notes
     -----
@@ -128,6 +135,7 @@ def delete_items(
     again is all it takes.
     """
     wanted = {str(id_) for id_ in each_of(ids)}
+    among = None if chunks is None else {index(number) for number in chunks}
     store = open_store(path)
     require_known_version(store, to_write=True)
     with store.lock():
@@ -138,8 +146,13 @@ def delete_items(
         # Not the maps: those of a large directory do not fit into memory together.
         changed: dict[int, list[str]] = {}
         deletions: list[Deletion] = []
-        for number in list_chunks(settled_names(store)).chunks:
+        listing = list_chunks(settled_names(store))
+        refuse_unknown_chunks(listing, among or (), path)
+        for number in listing.chunks:
             name = meta_name(number)
+            if among is not None and number not in among:
+                progress(num_bytes=store.size(name))
+                continue
             content = settled_map(store, number)
             # In a hundredth of the time that reading it as JSON takes.
             may_have = may_have_an_entry(content, wanted)
@@ -164,18 +177,10 @@ def delete_items(
                 frames = len(entry["frame_info"])
                 deletions.append(Deletion(id_, number, frames, size))
         if missing := wanted.difference(deletion.id for deletion in deletions):
-            refuse_items_without_data(store, missing)
-            before = {id_ for pairs in removals.deleted.values() for id_, _ in pairs}
-            unknown = missing - before
-            if unknown or not deletions:
-                name, others = min(unknown or missing), len(missing) - 1
-                raise ItemNotFoundError(
-                    f"no item {name!r} in {path}"
-                    + (f", nor {counted(others, 'other')}" if others else "")
-                    + ("" if unknown else ": deleted already")
-                    + ". Nothing was deleted (`gulp2 ls` lists the items)",
-                    name,
-                )
+            refuse_items_without_data(store, missing, among)
+            refuse_unknown_items(
+                missing, removals, among, path, may_be_hidden=bool(deletions)
+            )
         if not dry_run and changed:
             # First what accounts for the bytes, then what hides the items.
             write_removals(store, removals)

@@ -19,6 +19,7 @@ from gulpio2.cli.options import (
     directory_argument,
     json_option,
     limit_option,
+    number_option,
     require_gulp_directory,
     verbosity_options,
 )
@@ -39,6 +40,7 @@ __all__ = ["delete"]
         "gulp2 delete gulped item1 --dry-run",
         "gulp2 delete gulped item1",
         'gulp2 delete gulped --where "number >= 2 and num_frames > 1" --dry-run',
+        "gulp2 delete gulped item1 --chunk 0 --dry-run",
     ],
 )
 @directory_argument
@@ -49,6 +51,14 @@ __all__ = ["delete"]
     help="Items to delete; such as begin with - come last, behind --.",
 )
 @where_option
+@number_option(
+    "--chunk",
+    "chunks",
+    least=0,
+    multiple=True,
+    help="Delete the IDs in data_N.gulp alone, where they are in others as well; may "
+    "be given again.",
+)
 @click.option(
     "--all",
     "may_be_all",
@@ -65,6 +75,7 @@ def delete(
     directory: Path,
     ids: tuple[str, ...],
     where: str | None,
+    chunks: tuple[int, ...],
     may_be_all: bool,
     dry_run: bool,
     limit: int,
@@ -80,6 +91,9 @@ def delete(
     ls`; of the IDs, where there are some, those that do. Where no item does, or where
     all of the directory do and neither IDs nor --all are given, nothing is deleted and
     the exit status is 1.
+
+    An id that was added to a second chunk keeps the directory from being opened. With
+    --chunk one of the two goes, and the other stays.
     """
     from gulpio2.cli.interrupts import saying_how_to_go_on
     from gulpio2.cli.progress import ProgressBar, indexed_bytes
@@ -89,6 +103,11 @@ def delete(
     require_ids_or_condition(ids, where)
     if may_be_all and where is None:
         raise click.UsageError("--all is for --where, and there is none.")
+    if chunks and where is not None:
+        raise click.UsageError(
+            "--chunk goes with IDs alone. A condition has the column chunk, as in "
+            f"--where 'chunk == {chunks[0]}'."
+        )
     if where is None:
         require_gulp_directory(directory)
     elif not (met := _ids_that_meet(directory, ids, where, may_be_all=may_be_all)):
@@ -109,7 +128,9 @@ def delete(
         if dry_run
         else saying_how_to_go_on(advice, where=directory / REMOVALS_NAME),
     ):
-        deletions = delete_items(directory, ids, dry_run=dry_run, progress=bar)
+        deletions = delete_items(
+            directory, ids, chunks=chunks or None, dry_run=dry_run, progress=bar
+        )
         bar.settle()
     if as_json:
         write_json([asdict(deletion) for deletion in deletions])

@@ -181,7 +181,7 @@ def check_ids(ids_by_chunk: Mapping[int, Sequence[str]]) -> list[Problem]:
             Problem(
                 "duplicate-id",
                 f"is in {meta_name(first[id_])} as well, so that the directory cannot "
-                "be opened. Take one of the two out of its map",
+                f"be opened. `gulp2 delete DIR ID --chunk {number}` takes it away here",
                 meta_name(number),
                 item=id_,
             )

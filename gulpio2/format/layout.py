@@ -12,6 +12,8 @@ from gulpio2.format.wording import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from gulpio2.types import StrPath
+
 __all__ = [
     "FAILURES_NAME",
     "INDEX_NAME",
@@ -23,6 +25,7 @@ __all__ = [
     "data_name",
     "data_number",
     "describe_shares",
+    "in_two_chunks",
     "list_chunks",
     "meta_name",
     "partial_name",
@@ -235,3 +238,19 @@ def _take_first(names: set[str]) -> range:
         return range(0)
     names.difference_update(data, meta)
     return range(count)
+
+
+def in_two_chunks(id_: str, one: int, other: int, where: StrPath) -> str:
+    """Say that an id is in two chunks of a directory, and how one of them goes.
+
+    Examples
+    --------
+    >>> print(in_two_chunks("a", 0, 3, "gulped"))  # doctest: +NORMALIZE_WHITESPACE
+    item 'a' is in data_0.gulp and in data_3.gulp of gulped. `gulp2 delete DIR ID
+    --chunk 3` takes the second away; `gulp2 check` lists all such items
+    """
+    return (
+        f"item {id_!r} is in {data_name(one)} and in {data_name(other)} of {where}. "
+        f"`gulp2 delete DIR ID --chunk {other}` takes the second away; `gulp2 check` "
+        "lists all such items"
+    )

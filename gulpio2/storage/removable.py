@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gulpio2.errors import ChunkMismatchError, FormatError
+from gulpio2.errors import ChunkMismatchError, FormatError, ItemNotFoundError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import stored_crc32
 from gulpio2.format.gmeta import load_gmeta
@@ -20,13 +20,17 @@ from gulpio2.storage.refusals import broken_link
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
+    from gulpio2.format.layout import Listing
     from gulpio2.format.removals import Removals
     from gulpio2.storage.base import Store
+    from gulpio2.types import StrPath
 
 __all__ = [
     "refuse_broken_link",
     "refuse_items_without_data",
     "refuse_other_data",
+    "refuse_unknown_chunks",
+    "refuse_unknown_items",
     "refuse_what_cannot_be_rewritten",
 ]
 
@@ -39,9 +43,71 @@ _LOOKED_AT = 32
 _NOT_DONE = "Nothing was changed"
 
 
-def refuse_items_without_data(store: Store, ids: Collection[str]) -> None:
-    """Refuse items of chunks whose data file is missing: they are not unknown."""
+def refuse_unknown_chunks(
+    listing: Listing, chunks: Collection[int], path: StrPath
+) -> None:
+    """Refuse to look in chunks of which there is no map."""
+    if unknown := sorted({*chunks}.difference(listing.chunks, listing.meta_only)):
+        raise ItemNotFoundError(
+            f"there is no chunk {', '.join(map(str, unknown))} in {path}. Nothing was "
+            "deleted (N is that of data_N.gulp)"
+        )
+
+
+def refuse_unknown_items(
+    ids: Collection[str],
+    removals: Removals,
+    chunks: Collection[int] | None,
+    path: StrPath,
+    *,
+    may_be_hidden: bool,
+) -> None:
+    """Refuse items that are in no map, unless all were deleted and may have been.
+
+    Parameters
+    ----------
+    ids : collection of str
+        Items that no map has; at least one.
+    removals : Removals
+        What was deleted.
+    chunks : collection of int, optional
+        Where they were looked for. Default: everywhere.
+    path : str or path
+        The directory.
+    may_be_hidden : bool
+        Whether there are others to delete, as after a run that was killed.
+    """
+    known = {
+        id_
+        for number, pairs in removals.deleted.items()
+        if chunks is None or number in chunks
+        for id_, _ in pairs
+    }
+    unknown = {*ids} - known
+    if not unknown and may_be_hidden:
+        return
+    name, others = min(unknown or ids), len(ids) - 1
+    names = " or ".join(map(data_name, sorted(chunks or ()))) or "no chunk"
+    raise ItemNotFoundError(
+        f"no item {name!r} in "
+        + (f"{path}" if chunks is None else f"{names} of {path}")
+        + (f", nor {counted(others, 'other')}" if others else "")
+        + ("" if unknown else ": deleted already")
+        + ". Nothing was deleted (`gulp2 ls` lists the items)",
+        name,
+    )
+
+
+def refuse_items_without_data(
+    store: Store, ids: Collection[str], chunks: Collection[int] | None = None
+) -> None:
+    """Refuse items of chunks whose data file is missing: they are not unknown.
+
+    With `chunks` those alone are looked at.
+    """
     for number in list_chunks(store.names()).meta_only:
+        if chunks is not None and number not in chunks:
+            continue
         where = store.path(meta_name(number))
         there = load_gmeta(store.read(meta_name(number)), where=where)
         if found := sorted(there.keys() & ids):

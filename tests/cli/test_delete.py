@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.format.journal import Copying
 
 
@@ -202,6 +203,42 @@ def test_of_many_items_or_chunks_the_first_are_told_and_the_rest_counted(gulp2, 
     lines = gulp2(*words, "1").stdout.splitlines()
     assert lines[0].startswith("erased ")
     assert lines[1:] == ["and 1 more"]  # which no option gives any more
+
+
+def test_of_an_id_in_two_chunks_one_is_deleted_by_the_command_that_check_names(
+    gulp2, gulped
+):
+    with GulpDirectory(gulped) as directory:
+        frames, meta = directory["item0"]
+        numbers = sorted({*directory.chunk_lookup.values()})
+    last = numbers[-1]
+    chunk = GulpChunk(gulped / f"data_{last}.gulp", gulped / f"meta_{last}.gmeta")
+    with chunk.open("ab"):
+        chunk.append("item0", meta, frames)
+    advice = f"gulp2 delete DIR ID --chunk {last}"
+    assert advice in gulp2("check", gulped, status=1).stdout
+    assert advice in gulp2("ls", gulped, status=1).stderr
+    words = advice.replace("DIR", str(gulped)).replace("ID", "item0").split()[1:]
+    would = f"would delete item0: 6 frames, .* in data_{last}.gulp\n"
+    assert re.fullmatch(would, gulp2(*words, "--dry-run").stdout)
+    (told,) = json.loads(gulp2(*words, "--json").stdout)
+    assert (told["id"], told["chunk"], told["frames"]) == ("item0", last, 6)
+    assert ids_of(gulped) == ["item0", "item1", "item2", "item3"]
+    assert gulp2("check", "--deep", gulped).stdout.startswith(f"{gulped}: no problem")
+    again = gulp2(*words, status=1).stderr
+    assert f"no item 'item0' in data_{last}.gulp of {gulped}: deleted already" in again
+
+
+def test_of_chunks_that_hold_no_such_item_nothing_is_deleted(gulp2, gulped):
+    numbers = ["--chunk", "8", "--chunk", "9"]
+    said = gulp2("delete", gulped, "item0", *numbers, status=1).stderr
+    assert f"there is no chunk 8, 9 in {gulped}. Nothing was deleted" in said
+    where = ["--where", "number == 1", "--chunk", "0"]
+    said = gulp2("delete", gulped, *where, status=2).stderr
+    assert "A condition has the column chunk" in said
+    said = gulp2("delete", gulped, "item0", "--chunk", "x", status=2).stderr
+    assert "'x' is not a valid whole number" in said
+    assert ids_of(gulped) == ["item0", "item1", "item2", "item3"]
 
 
 @pytest.mark.usefixtures("_drawn_at_once")

@@ -13,7 +13,7 @@ from gulpio2.errors import DuplicateIdError, MetaFileError
 from gulpio2.format.altered import is_altered
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import EXTRAS_KEY, load_extras
-from gulpio2.format.layout import data_name
+from gulpio2.format.layout import in_two_chunks
 from gulpio2.format.scan import UnusualMapError, parse_spans, scan_gmeta
 from gulpio2.storage.index.columns import (
     ALTERED,
@@ -175,8 +175,5 @@ def check_ids(columns: Columns, lookup: Lookup, *, where: str) -> None:
         one, two = lookup.rows[at : at + 2].tolist()
         id_ = columns.id_at(two)
         if columns.id_at(one) == id_:
-            raise DuplicateIdError(
-                f"item {id_!r} is in {data_name(int(columns.chunk[one]))} and in "
-                f"{data_name(int(columns.chunk[two]))} of {where}. Run `gulp2 check` "
-                "on the directory to list duplicates"
-            )
+            first, second = int(columns.chunk[one]), int(columns.chunk[two])
+            raise DuplicateIdError(in_two_chunks(id_, first, second, where))
