@@ -24,6 +24,7 @@ from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
+from tests.chunks import Timed, make_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -682,3 +683,20 @@ def test_data_files_that_were_swapped_are_told_of_as_such(tmp_path, has_checksum
     delete_items(tmp_path, ["item6"])  # then nothing is known of its chunk's length
     told = {note.code for note in check_directory(tmp_path).notes}
     assert "changed-places" not in told
+
+
+def test_frames_that_were_appended_twice_are_noted_and_no_problem(tmp_path):
+    chunk = make_chunk(tmp_path, {"a": ({}, Timed([0, 40, 80])), "b": ({}, Timed([7]))})
+    assert check_directory(tmp_path, deep=True).notes == []
+    with chunk.open("ab"):
+        chunk.append("a", {}, Timed([0, 40, 80]))
+    report = check_directory(tmp_path)
+    assert report.ok
+    (note,) = report.notes
+    assert (note.code, note.file, note.item, note.frame) == (
+        *("times-go-back", "meta_0.gmeta", "a"),
+        3,
+    )
+    assert "appended twice" in note.message
+    delete_items(tmp_path, ["a"])
+    assert check_directory(tmp_path, deep=True).notes == []

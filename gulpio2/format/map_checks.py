@@ -14,6 +14,7 @@ from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME, data_name
 from gulpio2.format.manifest import LOST_PLAN, file_check, load_manifest, missing_shares
+from gulpio2.format.times_back import note_times_back
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
@@ -179,6 +180,8 @@ def _check_entry(
     if EXTRAS_KEY in entry:
         try:
             crc32 = _check_extras(id_, entry, report, advice)
+            if len(crc32) == len(entry["frame_info"]):  # else none is known
+                found.notes += note_times_back(id_, entry, file)
         except MetaFileError as cause:
             report("bad-extras", _short(str(cause.__cause__ or cause)))
     for frame, (loc, pad, length) in enumerate(entry["frame_info"]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -291,6 +292,45 @@ def test_a_map_nested_deeply_is_a_problem_and_no_crash(depth):
     nested = b"[" * depth + b"]" * depth
     data = dump_gmeta(make_map("a")).replace(b'"n": 0', b'"n": ' + nested)
     assert codes_of(data) != []
+
+
+@pytest.mark.parametrize(
+    ("ticks", "frame"),
+    [
+        ([0], None),
+        ([0, 1, 2, 3], None),
+        ([5, 5, 5, 6], None),  # at one time is not back
+        ([-3, -2, 7], None),
+        ([2, 1, 0], 1),
+        ([46, 47, 48, 0, 1, 2], 3),
+        ([0, 40, 80, 0, 40, 80, 0, 40], 3),
+        ([1, 3, 2], 2),
+        ([0, 0, 0, -1], 3),
+        ([10**400, 10**400 - 1], 1),
+    ],
+)
+def test_an_item_whose_times_go_back_is_noted_with_the_first_frame(ticks, frame):
+    infos = [[8 * number, 0, 8] for number in range(len(ticks))]
+    entry: dict[str, Any] = {"frame_info": infos, "meta_data": [{}]}
+    crc32 = range(len(ticks))
+    entry["gulp2"] = dump_extras(crc32=crc32, time_base=Fraction(1, 25), pts=ticks)
+    data = remade({"a": entry}, "a")
+    found = check_map(data, "meta_0.gmeta")
+    assert found.problems == []
+    notes = [(note.code, note.item, note.frame) for note in found.notes]
+    assert notes == ([] if frame is None else [("times-go-back", "a", frame)])
+
+
+def test_of_times_that_do_not_count_nothing_is_noted():
+    meta_dict = make_map("a", time_base=Fraction(1, 25), pts=[1, 0])
+    meta_dict["a"]["frame_info"].append([16, 0, 8])  # by GulpIO2 0.0.4
+    meta_dict["a"]["meta_data"].append({})
+    found = check_map(dump_gmeta(meta_dict), "meta_0.gmeta")
+    assert found.problems == []
+    assert [note.code for note in found.notes] == ["no-checksums"]
+    meta_dict["a"]["gulp2"]["pts"] = [[1, "x"]]
+    found = check_map(dump_gmeta(meta_dict), "meta_0.gmeta")
+    assert "times-go-back" not in [note.code for note in found.notes]
 
 
 # --- the manifest -------------------------------------------------------------------
