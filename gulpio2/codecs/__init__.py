@@ -3,6 +3,7 @@
 * `pixels`: whatever a caller calls an image, as an array that can be stored.
 * `frame_header`: where a JPEG says its size and components.
 * `first_frame`: what the first frame of a clip tells of those like it.
+* `frame_sizes`: which sizes the frames of an item have.
 * `output`: memory that it decodes into.
 * `jpeg`: libjpeg-turbo through simplejpeg.
 * `whole_jpeg`: a JPEG of another program, such that it reads it.

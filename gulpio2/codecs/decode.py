@@ -325,12 +325,12 @@ class FrameDecoder:
             header = read_header(data)
             # Of the grey and the coloured frames of an item, neither are made the other
             # unless somebody says so.
-            must_be = self.header.shape[: self._num_alike]
-            if header.shape[: self._num_alike] != must_be:
-                raise ValueError(
-                    f"a frame of shape {header.shape} is not of the shape {must_be} of "
-                    "the first"
-                )
+            found, must_be = (
+                each.shape[: self._num_alike] for each in (header, self.header)
+            )
+            if found != must_be:
+                text = f"a frame of shape {found} is not of the shape {must_be}"
+                raise ValueError(f"{text} of the first")
             if self._short_prefix or (header.colorspace in ("CMYK", "YCCK")) != (
                 self._cmyk
             ):

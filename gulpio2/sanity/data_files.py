@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from gulpio2.codecs.frame_sizes import SizeReader, describe_sizes
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.errors import CorruptFrameError
 from gulpio2.format.checks import (
@@ -27,6 +28,7 @@ from gulpio2.threads import default_threads, work_together
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gulpio2.codecs.frame_sizes import Size
     from gulpio2.storage.base import Store
 
 __all__ = ["DataFileCheck"]
@@ -65,6 +67,7 @@ class DataFileCheck:
     """Takes what is found."""
     deleted: frozenset[int] = frozenset()
     """Offsets of the records whose items are deleted, and not yet erased."""
+    _sizes: _ItemSizes = field(default_factory=lambda: _ItemSizes())
 
     def run(self, records: list[Record], erased: list[tuple[int, int]]) -> None:
         """Check spans and content.
@@ -87,6 +90,7 @@ class DataFileCheck:
                 probes = [probe for record in batch for probe in parts(record)]
                 num_bytes, position = self._check_probes(probes, position)
                 told += num_bytes
+        self.findings.add([], self._sizes.notes(self.name))
         self.findings.progress(num_bytes=max(0, self.size - told))
 
     def _with_erased_end(
@@ -181,6 +185,15 @@ class DataFileCheck:
         work_together(work, default_threads() - 1 if decodes else 0)
         for probe, problems in zip(probes, found, strict=True):
             self._add(probe.record, problems)
+            record = probe.record
+            if (
+                probe.part == "whole"
+                and not problems
+                and record.loc not in self.deleted
+            ):
+                start = probe.offset - offset
+                stop = start + record.length - record.pad
+                self._sizes.add(record, block[start:stop])
 
     def _check_part(self, probe: _Probe, part: memoryview) -> list[Problem]:
         record, problems = probe.record, []
@@ -268,6 +281,44 @@ class DataFileCheck:
         except OSError as cause:
             self.findings.add([unreadable(self.name, cause, offset)])
             return b""
+
+
+class _ItemSizes:
+    """The sizes of the frames of each item; of most there is one."""
+
+    def __init__(self) -> None:
+        self._reader = SizeReader()
+        self._first: dict[str, tuple[Size, int]] = {}
+        self._mixed: dict[str, dict[Size, int]] = {}
+
+    def add(self, record: Record, jpeg: memoryview) -> None:
+        """Look at a frame."""
+        size = self._reader.size_of(jpeg)
+        if size is None:
+            return
+        id_, frame = record.item, record.frame
+        known, first = self._first.setdefault(id_, (size, frame))
+        if known == size and frame >= first:
+            return
+        if known == size:
+            self._first[id_] = size, frame
+        else:
+            others = self._mixed.setdefault(id_, {})
+            others[size] = min(frame, others.get(size, frame))
+
+    def notes(self, file: str) -> list[Problem]:
+        """Tell of the items whose frames differ in size."""
+        notes = []
+        for id_, others in self._mixed.items():
+            size, frame = self._first[id_]
+            text = (
+                f"has frames of {describe_sizes({size: frame, **others})}. A clip with "
+                "two of them cannot be an array, nor part of a batch, and a training "
+                "ends there: bring its pictures to one size and ingest it again, or "
+                "leave it out; read_frames gives a list of any"
+            )
+            notes.append(Problem("mixed-sizes", text, file, item=id_))
+        return notes
 
 
 def _ends(record: Record) -> Iterator[_Probe]:

@@ -130,10 +130,15 @@ class PixelMaker:
         except ValueError as cause:
             if isinstance(cause, GulpError):
                 raise
+            first, other = (
+                indices[rows.index(row)] for row in (work.first_row, work.row)
+            )
             raise FormatError(
-                f"item {id_!r} of {reader!r}: {cause}. The frames of an item in a "
-                "batch must be of one size; where they should be, one is damaged, and "
-                "`gulp2 check --deep` names it"
+                f"item {id_!r} of {reader!r}, frame {other}: {cause}, which is "
+                f"frame {first}. The frames of a clip must be of one size (height, "
+                "width) with any view, and with any on_corrupt, which is for damage. "
+                "Leave the item out, or bring its pictures to one size and ingest it "
+                "again; `gulp2 check --deep` names all such items, and damaged ones"
             ) from cause
         finally:
             if located is not None:
@@ -255,7 +260,7 @@ class _Work:
         self._clock = clock
         self._decoder: FrameDecoder | None = None
         self._mirrored = False
-        self.row = 0
+        self.row = self.first_row = 0
 
     def decode(self, block: Any, read: Read) -> None:
         """Decode the frames of a block."""
@@ -263,7 +268,7 @@ class _Work:
         is_sound = self._verify(block, read)
         shape = self._targets[0].shape
         if self._decoder is None:
-            self.row = read.rows[0]
+            self.row = self.first_row = read.rows[0]
             first, last = read.spans[0][0] - read.offset, self._maker.last
             if last is not None and last.shape == shape and last.fits(block, first):
                 self._decoder = last

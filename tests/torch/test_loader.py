@@ -167,6 +167,23 @@ def test_items_of_several_sizes_need_a_view(mixed_sizes):
         list(loader)
 
 
+@pytest.mark.parametrize("view", [None, CenterCrop(16)])
+@pytest.mark.parametrize("on_corrupt", ["raise", "skip"])
+def test_a_clip_of_two_sizes_is_told_with_its_frames(tmp_path, view, on_corrupt):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("v0", {"a": 1}, [*make_frames(5, 48, 64), *make_frames(3, 48, 36)])
+    dataset = GulpClipDataset(tmp_path, lambda _, rng: all_valid(np.arange(3, 7)))
+    loader = numpy_loader(dataset, batch_size=1, view=view, on_corrupt=on_corrupt)
+    text = (
+        r"item 'v0' of .*, frame 5: a frame of shape \(48, 36\) is not of the shape "
+        r"\(48, 64\) of the first, which is frame 3\. .*with any "
+        r"on_corrupt.* Leave the item out"
+    )
+    with pytest.raises(FormatError, match=text):
+        list(loader)
+
+
 def test_grey_is_the_luma_of_all_items(mixed_sizes):
     dataset = GulpClipDataset(mixed_sizes, window, test_mode=True)
     view = CenterCrop(24)

@@ -1,0 +1,64 @@
+"""The sizes of the frames of an item, which one array or one clip cannot have apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gulpio2.codecs.first_frame import look_at_first
+from gulpio2.errors import CorruptFrameError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Size", "SizeReader", "describe_sizes"]
+
+Size = tuple[int, int]
+"""Height and width in pixels."""
+
+# Sizes of an item that are named.
+_NAMED = 4
+
+
+class SizeReader:
+    """Tells the sizes of JPEGs, one after the other.
+
+    Of one that begins as the last one did nothing is read again.
+    """
+
+    def __init__(self) -> None:
+        self._prefix = b""
+        self._size: Size = (0, 0)
+
+    def size_of(self, jpeg: bytes | memoryview) -> Size | None:
+        """Give the size of a frame; None where its header cannot be read."""
+        prefix = self._prefix
+        if prefix and jpeg[: len(prefix)] == prefix:
+            return self._size
+        try:
+            first = look_at_first(bytes(jpeg))
+        except CorruptFrameError:
+            return None
+        self._prefix = first.prefix
+        self._size = (first.header.height, first.header.width)
+        return self._size
+
+
+def describe_sizes(sizes: Mapping[Size, int]) -> str:
+    """Name the sizes of an item's frames.
+
+    Parameters
+    ----------
+    sizes : mapping of (int, int) to int
+        Each size, and the first frame that has it.
+
+    Examples
+    --------
+    >>> describe_sizes({(120, 160): 0, (120, 90): 5})
+    '2 sizes (width x height): frame 0 is 160x120, frame 5 90x120'
+    """
+    first = sorted((frame, width, height) for (height, width), frame in sizes.items())
+    named = [f"frame {frame} is {w}x{h}" for frame, w, h in first[:1]]
+    named += [f"frame {frame} {w}x{h}" for frame, w, h in first[1:_NAMED]]
+    if more := len(first[_NAMED:]):
+        named.append(f"and {more:,} more")
+    return f"{len(first):,} sizes (width x height): {', '.join(named)}"
