@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import FrameEncoder
+from gulpio2.codecs.frame_sizes import ItemSizes, SizeReader, describe_sizes
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import (
     AdapterContractError,
@@ -105,6 +106,7 @@ class ChunkAppender:
         self.frame_encoder = frame_encoder or _IN_THIS_THREAD
         self.gather = gather
         self._block = GatheredRecords(writer, on_frames)
+        self._size_reader = SizeReader()
         self.origins: Origins | None = None
         self.dump: Callable[[Mapping[str, Any]], bytes] | None = None
         self._growth: dict[str, GrowingExtras | None] = {}
@@ -264,8 +266,10 @@ class ChunkAppender:
             stored_frames(frames, is_deferred=encoder.is_helped), self._settings
         )
         crc32: list[int] = [] if growth is None else growth.crc32
+        sizes = ItemSizes(self._size_reader)
         try:
             for pts, jpeg in encoded:
+                sizes.add(jpeg)
                 infos.append(block.take(jpeg))
                 times.append(pts)
                 crc32.append(crc32_of(jpeg))
@@ -275,6 +279,13 @@ class ChunkAppender:
             ) from cause
         if not self.gather:
             block.flush()
+        if len(sizes.first) > 1:
+            _logger.warning(
+                "item %r has frames of %s: it is stored so, and a clip with two of "
+                "them cannot be an array, nor part of a batch",
+                id_,
+                describe_sizes(sizes.first),
+            )
         return times
 
     def _settings(self) -> EncoderSettings:

@@ -10,7 +10,7 @@ from gulpio2.errors import CorruptFrameError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Size", "SizeReader", "describe_sizes"]
+__all__ = ["ItemSizes", "Size", "SizeReader", "describe_sizes"]
 
 Size = tuple[int, int]
 """Height and width in pixels."""
@@ -41,6 +41,44 @@ class SizeReader:
         self._prefix = first.prefix
         self._size = (first.header.height, first.header.width)
         return self._size
+
+
+class ItemSizes:
+    """The sizes of the frames of an item, one after the other.
+
+    Parameters
+    ----------
+    reader : SizeReader
+        Kept from item to item.
+
+    Attributes
+    ----------
+    first : dict of (int, int) to int
+        Each size, and the first frame that has it; empty for an item of one frame, of
+        which nothing is read.
+    """
+
+    def __init__(self, reader: SizeReader) -> None:
+        self.first: dict[Size, int] = {}
+        self._reader = reader
+        self._number = 0
+        self._waits = b""
+
+    def add(self, jpeg: bytes) -> None:
+        """Look at the next frame."""
+        if self._number == 0:
+            self._waits = jpeg
+        elif self._number == 1:
+            self._note(self._waits, 0)
+            self._waits = b""
+        if self._number:
+            self._note(jpeg, self._number)
+        self._number += 1
+
+    def _note(self, jpeg: bytes, number: int) -> None:
+        size = self._reader.size_of(jpeg)
+        if size is not None:
+            self.first.setdefault(size, number)
 
 
 def describe_sizes(sizes: Mapping[Size, int]) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gulpio2.codecs.frame_sizes import SizeReader, describe_sizes
 from gulpio2.errors import SourceReadError
 from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN
 from gulpio2.format.wording import counted
@@ -13,6 +14,7 @@ from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.images import ImageFrames
 from gulpio2.media.tiff import orientation_of
 from gulpio2.media.video import VideoFrames
+from gulpio2.types import YuvFrame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,15 +22,24 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from gulpio2.codecs.frame_sizes import Size
     from gulpio2.ingest.extrapolation import Look
     from gulpio2.ingest.items import PlacedItem
+    from gulpio2.types import StoredFrame
 
-__all__ = ["exif_orientation", "failure_kind", "note_odd_lengths", "note_oddities"]
+__all__ = [
+    "FrameFacts",
+    "exif_orientation",
+    "failure_kind",
+    "note_odd_lengths",
+    "note_oddities",
+]
 
 # Items that are so many times longer or shorter than the median are odd.
 _ODD_LENGTH = 5
 # Of a mirrored video, which sides are exchanged, by the rotation in its `source_info`.
 _MIRRORED: dict[Any, str] = {-180: "left and right", 0: "top and bottom"}
+_MIXED_SIZES = "frames of several sizes, of which no clip or batch can be made"
 _NOT_TURNED = "stored as it lies in the file, where EXIF turns it"
 # How a picture is to be turned to be shown: Exif 3.0, table 6, tag Orientation.
 _SHOWN: Mapping[int, str] = {
@@ -46,18 +57,45 @@ _APP1, _EXIF = 0xE1, b"Exif\0\0"
 _HEADER = 2 << 16
 
 
-def note_oddities(
-    item: PlacedItem,
-    times: Sequence[int | None],
-    turns: Sequence[int | None],
-    look: Look,
-) -> None:
-    """Note in a look what is unusual about an item, all of whose frames were taken.
+class FrameFacts:
+    """What the frames of an item are like, as far as oddities go by it."""
 
-    Of each frame there is its presentation time, and, where it came as a JPEG, what
-    `exif_orientation` says of it (`turns`).
-    """
+    def __init__(self) -> None:
+        self.times: list[int | None] = []
+        """Presentation time of each."""
+        self.turns: list[int | None] = []
+        """What `exif_orientation` says of each that came as a JPEG."""
+        self.sizes: dict[Size, int] = {}
+        """Each size, and the first frame that has it."""
+        self._reader = SizeReader()
+
+    def add(self, frame: StoredFrame) -> None:
+        """Look at a frame."""
+        image = frame.image
+        is_jpeg = isinstance(image, bytes)
+        size = self._reader.size_of(image) if is_jpeg else _size_of(image)
+        if size is not None:
+            self.sizes.setdefault(size, len(self.times))
+        self.times.append(frame.pts)
+        self.turns.append(exif_orientation(image) if is_jpeg else None)
+
+
+def _size_of(image: Any) -> Size | None:
+    """Give the size of an image that is no JPEG; None where it is none at all."""
+    shape: Any
+    shape = getattr(image.y if isinstance(image, YuvFrame) else image, "shape", None)
+    if shape is not None:
+        return (shape[0], shape[1]) if len(shape) > 1 else None
+    size: Any = getattr(image, "size", None)  # of one of Pillow
+    return (size[1], size[0]) if isinstance(size, tuple) else None
+
+
+def note_oddities(item: PlacedItem, facts: FrameFacts, look: Look) -> None:
+    """Note in a look what is unusual about an item, all of whose frames were taken."""
     name = f"item {item.id_!r}"
+    times, turns = facts.times, facts.turns
+    if len(facts.sizes) > 1:
+        look.note(_MIXED_SIZES, f"{name}: {describe_sizes(facts.sizes)}")
     known = [tick for tick in _times_of_source(item.frames, times) if tick is not None]
     steps = np.diff(np.array(known, np.int64))
     # A tick more or less is how a constant rate looks in a coarse time base.

@@ -26,7 +26,7 @@ from gulpio2.ingest.extrapolation import Look, Seen, Varied, take_sample
 from gulpio2.ingest.facts import ask, is_utf8, item_ids
 from gulpio2.ingest.items import describe_failure, first_item
 from gulpio2.ingest.oddities import (
-    exif_orientation,
+    FrameFacts,
     failure_kind,
     note_odd_lengths,
     note_oddities,
@@ -292,8 +292,7 @@ def _look_at(
     beginning: list[int] = []
     sizes: list[int] = []
     took = aside = 0.0
-    times: list[int | None] = []
-    turns: list[int | None] = []
+    facts = FrameFacts()
 
     def is_known() -> bool:
         return others[0].added >= _VARIED_ANYWAY
@@ -301,9 +300,7 @@ def _look_at(
     began = time.perf_counter()
     for number, frame in enumerate(_frames(item)):
         look.frames += 1
-        times.append(frame.pts)
-        is_jpeg = isinstance(frame.image, bytes)
-        turns.append(exif_orientation(frame.image) if is_jpeg else None)
+        facts.add(frame)
         place = (phase + number * _GOLDEN) % 1
         if place >= _ENCODED and number >= _FEW:
             continue
@@ -342,7 +339,7 @@ def _look_at(
     tell = getattr(item.frames, "source_info", None)
     if tell is not None and (info := tell()):
         look.num_bytes += _SOURCE_BYTES + len(json.dumps(info, default=str))
-    note_oddities(item, times, turns, look)
+    note_oddities(item, facts, look)
 
 
 def _vary(

@@ -21,8 +21,8 @@ class Oddity:
     kind: str
     """"unreadable", "no video stream", "no frames", "not given", "id taken", "variable
     frame rate", "rotated", "mirrored", "odd length", "id that is no text in UTF-8",
-    "stored as it is, and not readable" or "stored as it lies in the file, where EXIF
-    turns it"."""
+    "stored as it is, and not readable", "frames of several sizes, of which no clip or
+    batch can be made" or "stored as it lies in the file, where EXIF turns it"."""
     sampled: int
     """How many items of the sample."""
     expected: int

@@ -19,7 +19,8 @@ from gulpio2.ingest.survey import survey
 from gulpio2.ingest.survey_result import Survey
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.video import VideoFrames
-from gulpio2.testing import FrameAdapter
+from gulpio2.testing import FrameAdapter, make_frames
+from gulpio2.types import YuvFrame
 from tests.written_once import written_once
 
 
@@ -405,6 +406,28 @@ def test_oddities_are_counted_and_named(tmp_path):
     assert "clip9" in kinds["variable frame rate"].examples[0]
     assert "clip10" in kinds["no video stream"].examples[0]
     assert "missing.mp4" in kinds["unreadable"].examples[0]
+
+
+@pytest.mark.parametrize("form", ["jpeg", "array", "pillow", "planes"])
+def test_frames_of_several_sizes_are_told(form):
+    make = {
+        "jpeg": lambda image: encode_frame(image, EncoderSettings()),
+        "array": lambda image: image,
+        "pillow": Image.fromarray,
+        "planes": lambda image: YuvFrame(*np.moveaxis(image, 2, 0).copy()),
+    }[form]
+
+    class OfTwoSizes(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            frames = [*make_frames(3, 24, 32), *make_frames(2, 24, 18)]
+            for item in super().iter_data(slice_element):
+                yield {**item, "frames": [make(image) for image in frames]}
+
+    (oddity,) = survey(OfTwoSizes(num_items=4), EncoderSettings()).oddities
+    assert oddity.kind.startswith("frames of several sizes")
+    assert (oddity.fails, oddity.expected) == (False, 4)
+    first = "2 sizes (width x height): frame 0 is 32x24, frame 3 18x24"
+    assert {example.partition(": ")[2] for example in oddity.examples} == {first}
 
 
 def _given(source):
