@@ -37,15 +37,31 @@ class DocumentedCommand(click.Command):
         self.sections: dict[str, set[str]] = {}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse a command line; an id that was taken for an option is told so."""
+        """Parse a command line; of what is no option but an argument it says so."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
+            if text := self._place_of_argument(ctx, error.option_name):
+                text = f"{error.message} {text}"
+                raise click.NoSuchOption(error.option_name, text, ctx=ctx) from error
             takes_ids = any(param.name in _IDS for param in self.get_params(ctx))
             if not takes_ids or error.possibilities:
                 raise
             text = f"{error.message} An id that begins with - comes last, behind --."
             raise click.NoSuchOption(error.option_name, text, ctx=ctx) from error
+
+    def _place_of_argument(self, ctx: click.Context, option: str) -> str:
+        """Say where an argument is given that was taken for an option, if it was."""
+        name = option.lstrip("-").replace("-", "_").upper()
+        words = [
+            param.human_readable_name
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Argument)
+        ]
+        if name not in words:
+            return ""
+        place = f"{ctx.command_path} {' '.join(words)}"
+        return f"{name} is an argument, given without its name: {place}."
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write usage, text, arguments, options and examples."""

@@ -199,6 +199,23 @@ def test_an_output_that_cannot_be_made_is_a_message(gulp2, adapter_file, tmp_pat
     assert "file" in result.stderr
 
 
+@pytest.mark.parametrize("spelling", ["--frame-size", "--frame_size"])
+def test_what_an_adapter_takes_as_an_argument_is_told_its_place(
+    gulp2, adapter_file, spelling
+):
+    adapter_file.write_text(
+        adapter_file.read_text() + "\n\nclass Smaller(MyAdapter):\n"
+        "    def __init__(self, folder, frame_size: int):\n"
+        "        super().__init__(folder)\n"
+    )
+    name = f"{adapter_file}:Smaller"
+    result = gulp2("ingest", name, "s", "out", spelling, 64, status=2)
+    said = " ".join(result.stderr.split())
+    assert "FRAME_SIZE is an argument, given without its name: " in said
+    assert said.endswith("Smaller FOLDER FRAME_SIZE OUTPUT.")
+    gulp2("ingest", name, "s", 64, "out")
+
+
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_an_adapter_made_in_another_folder_moves_no_output(
     gulp2, adapter_file, tmp_path, monkeypatch, dry_run

@@ -90,6 +90,24 @@ def test_an_id_that_is_taken_for_an_option_is_told_its_place(
     assert advice not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["check", "--dir", "x"],
+            "its name: gulp2 check DIR.",
+        ),
+        (["ingest", "table", "x", "--output=y"], "ingest table TABLE OUTPUT."),
+        (["ingest", "table", "x", "--outputs=y"], ""),
+    ],
+)
+def test_an_argument_that_is_taken_for_an_option_is_told_its_place(gulp2, words, told):
+    said = " ".join(gulp2(*words, status=2).stderr.split())
+    assert "No such option '--" in said
+    assert ("given without its name" in said) == bool(told)
+    assert told in said
+
+
 def test_options_may_be_spelled_with_underscores(gulp2, gulped):
     first = gulp2("info", "--label-key", "number", gulped).stdout
     assert gulp2("info", "--label_key", "number", gulped).stdout == first
