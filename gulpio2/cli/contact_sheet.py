@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_right
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,8 +90,32 @@ def _caption(item: StoredItem) -> str:
     text = f"{item.id_}  |  {counted(item.num_frames, 'frame')}"
     if label is not None:
         text += f"  |  {label}"
-    # OpenCV's letters are those of ASCII.
-    return text.encode("unicode_escape").decode("ascii")
+    return "".join(map(_shown, unicodedata.normalize("NFC", text)))
+
+
+@lru_cache(maxsize=4096)
+def _shown(letter: str) -> str:
+    """Give a letter if OpenCV can draw it, and else as Python writes it.
+
+    The letters of OpenCV 4 are those of ASCII. OpenCV 5 has those of many languages,
+    and draws words from right to left, and accents by themselves, in wrong places.
+    """
+    is_plain = (
+        not letter.isascii()
+        and letter.isprintable()
+        and unicodedata.bidirectional(letter) not in ("R", "AL", "NSM")
+    )
+    # OpenCV 4 draws a question mark for each byte.
+    others = (" ", "?", "?" * len(letter.encode("utf-8", "replace")))
+    if is_plain and _drawn(letter) not in map(_drawn, others):
+        return letter
+    return letter.encode("unicode_escape").decode("ascii")
+
+
+def _drawn(letter: str) -> bytes:
+    sheet = np.zeros((_CAPTION, 2 * _CAPTION, 3), np.uint8)
+    _write(sheet, letter, (_GAP, _CAPTION - 8), 2 * _CAPTION)
+    return sheet.tobytes()
 
 
 def _write(sheet: Image, text: str, origin: tuple[int, int], room: int) -> None:

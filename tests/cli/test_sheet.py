@@ -51,6 +51,42 @@ def test_the_id_is_written_above(gulped):
     assert (caption > 100).mean() > 0.005
 
 
+def caption_of(folder, id_):
+    chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append(id_, {"a": 1}, make_frames(1))
+    with GulpDirectory(folder) as directory:
+        return draw_contact_sheet([directory.item(id_)])[4:26]
+
+
+def test_an_id_of_other_letters_is_written_in_them_or_escaped(tmp_path):
+    """OpenCV 4 has letters of ASCII alone, and OpenCV 5 more, but not all."""
+    expected = np.full((22, 6 * 164 + 4, 3), 24, np.uint8)
+    has_letters = int(cv2.__version__.partition(".")[0]) >= 5
+    id_ = "Küche groß 台所"
+    text = id_ if has_letters else r"K\xfcche gro\xdf \u53f0\u6240"
+    line, look = f"{text}  |  1 frame", (cv2.FONT_HERSHEY_SIMPLEX, 0.45)
+    cv2.putText(expected, line, (4, 14), *look, (232, 232, 232), 1, cv2.LINE_AA)
+    assert np.array_equal(caption_of(tmp_path, id_), expected)
+
+
+@pytest.mark.parametrize(
+    "id_",
+    ["a\nb\\c", "\u0928\u093f \U0001f600", "x\u0301\u0301", "\u05d0 \u0645"],
+    ids=["not printed", "no such letter", "an accent alone", "from right to left"],
+)
+def test_what_cannot_be_drawn_rightly_is_escaped(tmp_path, id_):
+    shown = "".join(map(contact_sheet._shown, id_))
+    assert shown == id_.encode("unicode_escape").decode("ascii")
+    assert (caption_of(tmp_path, id_) > 100).any()
+
+
+def test_a_letter_and_its_accent_are_one(tmp_path):
+    """As in names of files that come from a Mac."""
+    two, one = (caption_of(tmp_path, id_) for id_ in ("Ku\u0308che", "K\xfcche"))
+    assert np.array_equal(two, one)
+
+
 def test_a_long_label_is_cut_with_few_measurings(tmp_path, monkeypatch):
     measured = []
     measure = cv2.getTextSize
