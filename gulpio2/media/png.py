@@ -7,6 +7,8 @@ says that it has, up to two gigabytes of a file of a few bytes.
 
 from __future__ import annotations
 
+from gulpio2.format.checksum import crc32_of
+
 __all__ = ["without_animation"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -25,10 +27,12 @@ def without_animation(data: bytes) -> bytes:
     Raises
     ------
     ValueError
-        It is a PNG of which a chunk reaches beyond its end.
+        It is a PNG of which a chunk reaches beyond its end, or whose pixels are not
+        those of their checksums: libpng prints that, and no name with it.
     """
     if data[:8] != _PNG:
         return data
+    view = memoryview(data)
     place, kind, animated = len(_PNG), b"", slice(0)
     while kind != b"IEND" and place < len(data):
         kind = data[place + 4 : place + _HEAD]
@@ -38,6 +42,13 @@ def without_animation(data: bytes) -> bytes:
             raise ValueError(
                 f"it is a damaged PNG: it is cut off at byte {len(data)}, or the "
                 f"length at byte {place} is wrong"
+            )
+        is_whole = kind != b"IDAT" or crc32_of(view[place + 4 : end - _CHECKSUM]) == (
+            int.from_bytes(data[end - _CHECKSUM : end], "big")
+        )
+        if not is_whole:
+            raise ValueError(
+                f"it is a damaged PNG: the checksum of what is at byte {place} is wrong"
             )
         if kind == b"acTL":  # without it, what belongs to the animation counts nothing
             animated = slice(place, end)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gulpio2.errors import ImageNotFoundError
+from gulpio2.errors import ImageNotFoundError, SourceReadError
 from gulpio2.media.image_files import read_image
 from gulpio2.media.png import without_animation
 
@@ -91,3 +91,19 @@ def test_no_memory_is_set_aside_for_what_is_not_there(
         cwd=repository,
     )
     assert int(done.stdout) < 100 * 1024  # kilobytes
+
+
+def test_damage_is_told_by_its_place_and_not_printed(tmp_path, pictures, capfd):
+    """Lines of libpng have no name of a file."""
+    path = tmp_path / "a.png"
+    Image.fromarray(pictures(1, 20, 31)[0]).save(path)
+    data = bytearray(path.read_bytes())
+    start = data.index(b"IDAT") - 4
+    length = int.from_bytes(data[start : start + 4], "big")
+    for place in (start + 8, start + 8 + length // 2, start + 8 + length):
+        data[place] ^= 1
+        path.write_bytes(data)
+        with pytest.raises(SourceReadError, match=rf"a\.png.*at byte {start} is wrong"):
+            read_image(path)
+        data[place] ^= 1
+    assert capfd.readouterr().err == ""
