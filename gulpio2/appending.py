@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import FrameEncoder
@@ -56,6 +57,11 @@ _logger = logging.getLogger(__name__)
 
 _IN_THIS_THREAD = FrameEncoder()
 _NONE = SourceFacts()
+# Of the items whose frames differ in size a process tells the first: sets of pictures
+# may all be so, and are read picture by picture.
+_MOST_TOLD = 3
+_MORE = ". More such items are not told of here: `gulp2 check --deep` names them all"
+_items_of_sizes = count(1)
 
 
 class ChunkAppender:
@@ -279,12 +285,13 @@ class ChunkAppender:
             ) from cause
         if not self.gather:
             block.flush()
-        if len(sizes.first) > 1:
+        if len(sizes.first) > 1 and (number := next(_items_of_sizes)) <= _MOST_TOLD:
             _logger.warning(
                 "item %r has frames of %s: it is stored so, and a clip with two of "
-                "them cannot be an array, nor part of a batch",
+                "them cannot be an array, nor part of a batch%s",
                 id_,
                 describe_sizes(sizes.first),
+                _MORE if number == _MOST_TOLD else "",
             )
         return times
 

@@ -26,19 +26,20 @@ class SizeReader:
     """
 
     def __init__(self) -> None:
-        self._prefix = b""
+        self.prefix = b""
+        """How those begin that have the size of the last one."""
         self._size: Size = (0, 0)
 
     def size_of(self, jpeg: bytes | memoryview) -> Size | None:
         """Give the size of a frame; None where its header cannot be read."""
-        prefix = self._prefix
+        prefix = self.prefix
         if prefix and jpeg[: len(prefix)] == prefix:
             return self._size
         try:
             first = look_at_first(bytes(jpeg))
         except CorruptFrameError:
             return None
-        self._prefix = first.prefix
+        self.prefix = first.prefix
         self._size = (first.header.height, first.header.width)
         return self._size
 
@@ -63,22 +64,27 @@ class ItemSizes:
         self._reader = reader
         self._number = 0
         self._waits = b""
+        self._prefix = b"\0"  # as no JPEG begins
 
     def add(self, jpeg: bytes) -> None:
         """Look at the next frame."""
-        if self._number == 0:
+        number = self._number
+        self._number = number + 1
+        if jpeg.startswith(self._prefix):  # for each frame of an ingest, mostly
+            return
+        if number == 0:
             self._waits = jpeg
-        elif self._number == 1:
+            return
+        if number == 1:
             self._note(self._waits, 0)
             self._waits = b""
-        if self._number:
-            self._note(jpeg, self._number)
-        self._number += 1
+        self._note(jpeg, number)
 
     def _note(self, jpeg: bytes, number: int) -> None:
         size = self._reader.size_of(jpeg)
         if size is not None:
             self.first.setdefault(size, number)
+            self._prefix = self._reader.prefix
 
 
 def describe_sizes(sizes: Mapping[Size, int]) -> str:

@@ -1,11 +1,12 @@
-"""Items whose frames differ in size: a run stores them, and tells of each."""
+"""Items whose frames differ in size: a run stores them, and tells of the first."""
 
 import logging
+from itertools import count
 
 import cv2
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor, appending
 from gulpio2.media.images import ImageFrames
 from gulpio2.testing import FrameAdapter, make_frames
 
@@ -30,7 +31,8 @@ class Folders(FrameAdapter):
 
 
 @pytest.mark.parametrize("ending", [".jpg", ".png"])
-def test_an_item_of_two_sizes_is_stored_and_told(tmp_path, caplog, ending):
+def test_an_item_of_two_sizes_is_stored_and_told(tmp_path, caplog, monkeypatch, ending):
+    monkeypatch.setattr(appending, "_items_of_sizes", count(1))
     source = tmp_path / "source"
     source.mkdir()
     adapter = Folders(source, ending)
@@ -42,3 +44,18 @@ def test_an_item_of_two_sizes_is_stored_and_told(tmp_path, caplog, ending):
     with GulpDirectory(tmp_path / "out") as directory:
         frames, _ = directory["item1", :]
         assert [frame.shape[:2] for frame in frames] == [(24, 32), (24, 32), (24, 18)]
+
+
+def test_of_many_such_items_the_first_are_told(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(appending, "_items_of_sizes", count(1))
+    frames = make_frames(1) + make_frames(1, 9, 9)
+    for number in range(2):
+        data, meta = (tmp_path / f"{kind}_{number}" for kind in ("data", "meta"))
+        chunk = GulpChunk(data, meta)
+        with chunk.open("wb"):
+            for item in range(4):
+                chunk.append(f"{number}-{item}", {}, frames)
+    told = [record.getMessage() for record in caplog.records]
+    assert [line[:10] for line in told] == ["item '0-0'", "item '0-1'", "item '0-2'"]
+    ends = [line.endswith("`gulp2 check --deep` names them all") for line in told]
+    assert ends == [False, False, True]
