@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import functools
-import os
 import pickle
 import traceback
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from gulpio2.sanity import check_directory
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import open_store
+from tests.faults.operations import before_each_operation
 from tests.faults.test_machine import Items, drawn, stored
 
 if TYPE_CHECKING:
@@ -50,20 +50,7 @@ _OPERATIONS = (
 
 def before_each(act: Callable[[int], None]) -> None:
     """Call something with the ordinal of each operation of this process, before it."""
-    count = 0
-
-    def wrap(operation: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            nonlocal count
-            count += 1
-            act(count)
-            return operation(*args, **kwargs)
-
-        return counted
-
-    for name in _OPERATIONS:
-        setattr(os, name, wrap(getattr(os, name)))
-    fcntl.flock = wrap(fcntl.flock)
+    before_each_operation(act, _OPERATIONS, [(fcntl, "flock")])
 
 
 class NothingToEditError(GulpError):

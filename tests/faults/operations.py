@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 __all__ = [
+    "before_each_operation",
     "content",
     "end_of_small_child",
     "fail_at_operation",
@@ -113,7 +114,7 @@ def kill_at_operation(
                 killed[0] = 1
             os.kill(os.getpid(), signal.SIGKILL)
 
-    _before_each_operation(kill)
+    before_each_operation(kill)
 
 
 def fail_at_operation(number: int, code: int, *, for_good: bool) -> None:
@@ -133,7 +134,7 @@ def fail_at_operation(number: int, code: int, *, for_good: bool) -> None:
         if count == number or (for_good and count > number):
             raise OSError(code, os.strerror(code))
 
-    _before_each_operation(fail)
+    before_each_operation(fail)
 
 
 def shorten_write(number: int, *, for_good: bool) -> None:
@@ -164,10 +165,23 @@ def shorten_write(number: int, *, for_good: bool) -> None:
     os.write = shortened
 
 
-def _before_each_operation(act: Callable[[int], None]) -> None:
+def before_each_operation(
+    act: Callable[[int], None],
+    names: Sequence[str] = _OPERATIONS,
+    others: Sequence[tuple[Any, str]] = (),
+) -> None:
     """Call something with the ordinal of each operation, before it is done.
 
     A forked process counts from the beginning.
+
+    Parameters
+    ----------
+    act : callable
+        Gets the ordinal, from 1.
+    names : sequence of str, optional
+        Functions of `os`. Default: those that change what is on the disk.
+    others : sequence of (module, str), optional
+        Functions of other modules that count as well.
     """
     count = 0
 
@@ -187,9 +201,9 @@ def _before_each_operation(act: Callable[[int], None]) -> None:
     os.register_at_fork(after_in_child=begin_again)
     # Python 3.10 has some of them in a second place, taken over when it starts.
     accessor = getattr(pathlib, "_normal_accessor", None)
-    for name in _OPERATIONS:
-        wrapped = wrap(getattr(os, name))
-        setattr(os, name, wrapped)
+    for module, name in [*((os, name) for name in names), *others]:
+        wrapped = wrap(getattr(module, name))
+        setattr(module, name, wrapped)
         if (
             name in ("replace", "rename", "unlink", "mkdir", "link")
             and accessor is not None
