@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 __all__ = ["note_times_back"]
 
-_CODE = "times-go-back"
 _TEXT = (
     "has an earlier time than the frame before it: were the same frames appended "
     "twice? What reads by time goes by the times, what reads by index by the order "
@@ -41,7 +40,9 @@ def note_times_back(id_: str, entry: Mapping[str, Any], file: str) -> list[Probl
     """
     runs = entry[EXTRAS_KEY].get("pts", ())
     frame = _first_back(runs)
-    return [] if frame is None else [Problem(_CODE, _TEXT, file, id_, frame)]
+    if frame is None:
+        return []
+    return [Problem("times-go-back", _TEXT, file, id_, frame)]
 
 
 def _first_back(runs: Sequence[Sequence[int]]) -> int | None:
