@@ -54,7 +54,7 @@ def before_each(act: Callable[[int], None]) -> None:
 
 
 class NothingToEditError(GulpError):
-    """The item that a program was to edit is not there, which is no fault."""
+    """The item that a program was to edit is not where it was, which is no fault."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,9 @@ def _replaced(state: State, who: int) -> State:
 
 
 def _improve(folder: Path, who: int) -> None:
+    with GulpDirectory(folder) as directory:  # as who writes a chunk does not ask
+        if directory.chunk_lookup.get("item0"):  # stored again where its map was gone
+            raise NothingToEditError
     chunk = chunk_of(folder, 0)
     with chunk.open("wb"):
         _append(chunk, 0, 1, by=5 + who)
