@@ -723,6 +723,47 @@ def test_a_chunk_that_is_stored_in_the_last_instant_is_not_written_over(
     assert problems(folder) == []
 
 
+def write_anew_beside(
+    folder: Path,
+    id_: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    target: str,
+    refused: Callable[[], object],
+    waiting: Callable[[], object],
+) -> None:
+    """Write chunk 0 anew; just before a file gets its name, others act.
+
+    There is no map then. Who does not wait long is refused, and who does waits.
+    """
+    for number, each in enumerate([id_, "other"]):
+        chunk = new_chunk(folder, number)
+        with chunk.open("wb"):
+            chunk.append(each, {}, JPEGS[:2])
+    build_index(folder)
+    real = LocalStore.rename
+    acts: list[Future[Any]] = []
+
+    def rename(store: LocalStore, source: str, name: str, **options: Any) -> None:
+        if name == target:
+            monkeypatch.undo()
+            assert "meta_0.gmeta" not in store.names()
+            with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
+                refused()
+            # More than it needs, on a machine that is slow.
+            monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
+            acts.append(pool.submit(waiting))
+            time.sleep(0.1)  # it waits meanwhile
+        real(store, source, name, **options)
+
+    chunk = new_chunk(folder)
+    with ThreadPoolExecutor() as pool:
+        with chunk.open("wb"):
+            chunk.append(id_, {}, JPEGS[2:4])
+            monkeypatch.setattr(LocalStore, "rename", rename)
+        acts[0].result()
+
+
 @pytest.mark.parametrize("target", ["data_0.gulp", "meta_0.gmeta"])
 @pytest.mark.parametrize(
     "copy", [repair_directory, lambda a, b: merge_directories([a], b)]
@@ -732,32 +773,17 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_not_left_out_of_a_c
 ):
     folder = tmp_path / "all"
     folder.mkdir()
-    for number, id_ in enumerate(["old", "other"]):
-        chunk = new_chunk(folder, number)
-        with chunk.open("wb"):
-            chunk.append(id_, {}, JPEGS[:2])
-    real = LocalStore.rename
-    copies: list[Future[Any]] = []
-
-    def rename(store: LocalStore, source: str, name: str, **options: Any) -> None:
-        if name == target:
-            monkeypatch.undo()
-            assert "meta_0.gmeta" not in store.names()
-            with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
-                copy(folder, tmp_path / "refused")
-            # More than it needs, on a machine that is slow.
-            monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
-            copies.append(pool.submit(copy, folder, tmp_path / "copy"))
-            time.sleep(0.1)  # it waits meanwhile
-        real(store, source, name, **options)
-
-    chunk = new_chunk(folder)
-    with ThreadPoolExecutor() as pool:
-        with chunk.open("wb"):
-            chunk.append("new", {}, JPEGS[2:4])
-            monkeypatch.setattr(LocalStore, "rename", rename)
-        copies[0].result()
-    assert list(GulpDirectory(tmp_path / "copy").chunk_lookup) == ["new", "other"]
+    write_anew_beside(
+        folder,
+        "item",
+        monkeypatch,
+        target=target,
+        refused=lambda: copy(folder, tmp_path / "refused"),
+        waiting=lambda: copy(folder, tmp_path / "copy"),
+    )
+    with GulpDirectory(tmp_path / "copy") as directory:
+        assert list(directory.chunk_lookup) == ["item", "other"]
+        assert directory.read_jpegs("item") == JPEGS[2:4]
     assert problems(tmp_path / "copy") == []
 
 
@@ -788,32 +814,14 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_waited_for(
 ):
     folder = tmp_path / "all"
     folder.mkdir()
-    for number, id_ in enumerate(["item0", "other"]):
-        chunk = new_chunk(folder, number)
-        with chunk.open("wb"):
-            chunk.append(id_, {}, JPEGS[:2])
-    build_index(folder)
-    real = LocalStore.rename
-    acts: list[Future[Any]] = []
-
-    def rename(store: LocalStore, source: str, name: str, **options: Any) -> None:
-        if name == "meta_0.gmeta":
-            monkeypatch.undo()
-            assert name not in store.names()
-            with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
-                act(folder)
-            # More than it needs, on a machine that is slow.
-            monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
-            acts.append(pool.submit(act, folder))
-            time.sleep(0.1)  # it waits meanwhile
-        real(store, source, name, **options)
-
-    chunk = new_chunk(folder)
-    with ThreadPoolExecutor() as pool:
-        with chunk.open("wb"):
-            chunk.append("item0", {}, JPEGS[2:4])
-            monkeypatch.setattr(LocalStore, "rename", rename)
-        acts[0].result()
+    write_anew_beside(
+        folder,
+        "item0",
+        monkeypatch,
+        target="meta_0.gmeta",
+        refused=lambda: act(folder),
+        waiting=lambda: act(folder),
+    )
     with GulpDirectory(folder) as directory:
         assert list(directory.chunk_lookup) == left
         if "item0" in left:
