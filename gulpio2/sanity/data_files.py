@@ -67,7 +67,7 @@ class DataFileCheck:
     """Takes what is found."""
     deleted: frozenset[int] = frozenset()
     """Offsets of the records whose items are deleted, and not yet erased."""
-    _sizes: _ItemSizes = field(default_factory=lambda: _ItemSizes())
+    _sizes: _SizesByItem = field(default_factory=lambda: _SizesByItem())
 
     def run(self, records: list[Record], erased: list[tuple[int, int]]) -> None:
         """Check spans and content.
@@ -283,7 +283,7 @@ class DataFileCheck:
             return b""
 
 
-class _ItemSizes:
+class _SizesByItem:
     """The sizes of the frames of each item; of most there is one."""
 
     def __init__(self) -> None:
