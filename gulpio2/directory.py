@@ -19,7 +19,12 @@ from gulpio2.arguments import (
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.copies import plain_state, reopening, restore, stored_in
-from gulpio2.errors import DuplicateIdError, ItemNotFoundError, MapChangedError
+from gulpio2.errors import (
+    DuplicateIdError,
+    ItemNotFoundError,
+    LockedError,
+    MapChangedError,
+)
 from gulpio2.format.altered import altered_ids, describe_altered
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
@@ -40,6 +45,7 @@ from gulpio2.query import select_rows
 from gulpio2.rewritten import LoadedMap, RewriteGuard, note_state
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_manifest, require_known_version
+from gulpio2.storage.beside_writers import settled_names
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import NO_MAP, map_states, state_in
 from gulpio2.storage.index.entries import IndexRecord
@@ -75,6 +81,9 @@ if TYPE_CHECKING:
 __all__ = ["GulpDirectory"]
 
 _logger = logging.getLogger(__name__)
+
+# Times that the maps are looked for, if each time another is gone since it was listed.
+_TRIES = 10
 
 
 class _ChunkSettings(NamedTuple):
@@ -230,9 +239,19 @@ class GulpDirectory(ReadingVerbs):
         self._all_meta_dicts: list[OrderedDict[str, Any]] | None = None
         self._store = open_store(self._folder)
         require_known_version(self._store)
-        listing = list_chunks(self._store.names())
-        listing.require_data(self._store.path)
-        for number in listing.data_only:
+        self.chunk_objs_lookup: OrderedDict[int, GulpChunk]
+        self.chunk_lookup: dict[str, int]
+        self.merged_meta_dict: dict[str, Any]
+        for _ in range(_TRIES):
+            names, is_settled = self._names()
+            listing = list_chunks(names)
+            listing.require_data(self._store.path)
+            self._load(listing, progress)
+            unmapped = self._unmapped(listing.chunks)
+            if not unmapped:
+                break
+        self._is_settled = is_settled and not unmapped
+        for number in (*listing.data_only, *unmapped):
             _logger.warning(
                 "%s has no map and is left out: it was never committed, or its map is "
                 "lost. Run `gulp2 check` on the directory",
@@ -240,9 +259,21 @@ class GulpDirectory(ReadingVerbs):
             )
         if listing.strays:
             _logger.warning("%s: %s", self.output_dir, listing.describe_strays())
-        self.chunk_objs_lookup: OrderedDict[int, GulpChunk]
-        self.chunk_lookup: dict[str, int]
-        self.merged_meta_dict: dict[str, Any]
+        self._watch_chunks()
+        self.num_chunks = len(self.chunk_objs_lookup)
+        self._is_of_others = False
+        if not self.num_chunks:
+            self._warn_of_no_chunk(listing)
+
+    def _names(self) -> tuple[list[str], bool]:
+        """List the files, and tell whether chunks that are written anew have maps."""
+        try:
+            return settled_names(self._store), True
+        except LockedError:  # for a second already
+            return self._store.names(), False
+
+    def _load(self, listing: Listing, progress: Progress) -> None:
+        """Take what the maps say, out of the index or out of themselves."""
         self._index = open_index(
             self._folder,
             listing.chunks,
@@ -257,11 +288,13 @@ class GulpDirectory(ReadingVerbs):
             self._load_maps(listing.chunks, progress)
         else:
             self._use_index(self._index)
-        self._watch_chunks()
-        self.num_chunks = len(self.chunk_objs_lookup)
-        self._is_of_others = False
-        if not self.num_chunks:
-            self._warn_of_no_chunk(listing)
+
+    def _unmapped(self, numbers: Sequence[int]) -> list[int]:
+        """Give the chunks whose maps were gone by the time they were asked for."""
+        if self._index is not None:
+            return sorted({*numbers}.difference(self._index.numbers))
+        chunks = self.chunk_objs_lookup
+        return [number for number in numbers if chunks[number]._base == b""]
 
     def _warn_of_altered(self) -> None:
         """Tell of entries that have changed; a copy in a worker has no need to."""

@@ -42,15 +42,12 @@ __all__ = [
 
 _logger = logging.getLogger(__name__)
 
-# Times that a directory is opened, each of which may find another chunk without a map.
-_TRIES = 10
-
 
 def open_settled(folder: StrPath) -> GulpDirectory:
     """Open a directory with the chunks that others are just writing anew.
 
-    A reader passes over such a chunk in the instant that it has no map. Who stores
-    items would take their ids for free ones, and who copies would leave it out.
+    A reader passes over one that has no map for longer than a second. Who stores items
+    would take their ids for free ones, and who copies would leave it out.
 
     Raises
     ------
@@ -58,27 +55,16 @@ def open_settled(folder: StrPath) -> GulpDirectory:
         Another has a data file without a map open for writing, and does not store the
         map within a second.
     """
-    store = open_store(folder)
-    for _ in range(_TRIES):
-        numbers = list_chunks(settled_names(store)).chunks
-        directory = GulpDirectory(folder)
-        if all(_has_map(directory, number) for number in numbers):
-            return directory
-        directory.close()
+    directory = GulpDirectory(folder)
+    if directory._is_settled:
+        return directory
+    directory.close()
+    settled_names(open_store(folder))  # where it is still so, that says which
     raise LockedError(
         errno.EWOULDBLOCK,
         f"chunks of {os.fspath(folder)} are written anew again and again by another "
         "process. Wait for it to end, and try again",
     )
-
-
-def _has_map(directory: GulpDirectory, number: int) -> bool:
-    """Tell whether the map of a chunk was there when the directory was opened."""
-    if number not in directory.chunk_objs_lookup:
-        return False
-    # An index knows what it was made of; a map that is missing has no bytes.
-    is_indexed = directory._index is not None
-    return is_indexed or directory.chunk_objs_lookup[number]._base != b""
 
 
 def lost_chunks(store: Store, runs: Iterable[Run]) -> list[int]:

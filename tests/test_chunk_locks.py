@@ -830,9 +830,8 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_waited_for(
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
-@pytest.mark.parametrize("listing", [1, 2])
 def test_a_chunk_that_loses_its_map_after_it_was_listed_is_looked_for_again(
-    tmp_path, monkeypatch, listing, is_indexed
+    tmp_path, monkeypatch, is_indexed, caplog
 ):
     for number, id_ in enumerate(["first", "other"]):
         with (chunk := new_chunk(tmp_path, number)).open("wb"):
@@ -840,24 +839,67 @@ def test_a_chunk_that_loses_its_map_after_it_was_listed_is_looked_for_again(
     if is_indexed:
         build_index(tmp_path)
     map_, away = tmp_path / "meta_0.gmeta", tmp_path / "away"
-    real, count, last = LocalStore.names, 0, listing
+    real, times = LocalStore.names, 1
 
     def names(store: LocalStore) -> list[str]:
-        nonlocal count
-        count += 1
-        if away.exists() and count % 2:  # it is waited for
+        nonlocal times
+        if away.exists():
             away.rename(map_)
         listed = real(store)
-        if count % 2 == listing % 2 and count <= last:
+        if times > 0:
             map_.rename(away)
+            times -= 1
         return listed
 
     monkeypatch.setattr(LocalStore, "names", names)
     with open_settled(tmp_path) as directory:
         assert list(directory.chunk_lookup) == ["first", "other"]
-    count, last = 0, 1000
+    times = 1
+    with GulpDirectory(tmp_path, indexed=is_indexed) as directory:
+        assert list(directory.chunk_lookup) == ["first", "other"]
+    assert not caplog.messages
+    times = 1000
     with pytest.raises(LockedError, match=r"anew again and again .* try again"):
         open_settled(tmp_path)
+    caplog.clear()
+    with GulpDirectory(tmp_path, indexed=is_indexed) as directory:
+        assert list(directory.chunk_lookup) == ["other"]
+    assert "data_0.gulp has no map and is left out" in caplog.text
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+def test_a_reader_waits_for_the_map_of_a_chunk_that_is_written_anew(
+    tmp_path, is_indexed, caplog
+):
+    for number, id_ in enumerate(["first", "other"]):
+        with (chunk := new_chunk(tmp_path, number)).open("wb"):
+            chunk.append(id_, {}, JPEGS[:2])
+    if is_indexed:
+        build_index(tmp_path)
+    with GulpDirectory(tmp_path, indexed=is_indexed) as directory:
+        pickled = pickle.dumps(directory)
+    map_, away = tmp_path / "meta_0.gmeta", tmp_path / "away"
+    map_.rename(away)
+    with ThreadPoolExecutor(2) as pool:
+        with WriterLock() as lock:
+            lock.take(tmp_path / "data_0.gulp")
+            opened = pool.submit(GulpDirectory, tmp_path, indexed=is_indexed)
+            restored = pool.submit(pickle.loads, pickled)
+            time.sleep(0.1)
+            assert not opened.done()
+            assert restored.done() != is_indexed  # else it has its maps with it
+            away.rename(map_)
+        for directory in (opened.result(), restored.result()):
+            with directory:
+                assert list(directory.chunk_lookup) == ["first", "other"]
+                assert directory.read_jpegs("first") == JPEGS[:2]
+    assert not caplog.messages
+    map_.rename(away)
+    with WriterLock() as lock:  # for longer than anybody waits
+        lock.take(tmp_path / "data_0.gulp")
+        with GulpDirectory(tmp_path, indexed=is_indexed) as directory:
+            assert list(directory.chunk_lookup) == ["other"]
+    assert "data_0.gulp has no map and is left out" in caplog.text
 
 
 @pytest.mark.parametrize("is_held", [False, True])

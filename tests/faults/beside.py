@@ -224,7 +224,8 @@ def _merge_out(folder: Path, who: int) -> None:
 
 
 def _read(folder: Path, who: int) -> None:
-    read_all(folder, indexed=bool(who))
+    read = read_all(folder, indexed=bool(who))
+    folder.with_name(f"read{who}").write_bytes(pickle.dumps(read))
 
 
 def _check(folder: Path, who: int) -> None:

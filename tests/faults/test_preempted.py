@@ -227,6 +227,7 @@ class Pair:
         is_begun = "resume" in self.names
         self.look_at_problems(self.folder, is_half=is_half or is_begun)
         self.look_at_old_reader(states)
+        self.look_at_new_reader()
         for who, program in enumerate(self.programs):
             kind, value, _ = self.said[who]
             if program.copy and kind == "done" and not value:
@@ -254,6 +255,17 @@ class Pair:
                 assert not is_same or self.replaces()
             else:
                 assert read in [before[id_], *(state.get(id_) for state in after)]
+
+    def look_at_new_reader(self):
+        """Who reads all of it while the other is at work has each item, old or new."""
+        for who, name in enumerate(self.names):
+            if name != "read" or self.said[who][0] != "done" or self.kill:
+                continue
+            read = pickle.loads(self.folder.with_name(f"read{who}").read_bytes())
+            before = told(self.base)
+            after = told(self.after([(self.programs[1 - who], 1 - who)]))
+            for id_ in before.keys() | after.keys() | read.keys():
+                assert read.get(id_) in (before.get(id_), after.get(id_)), id_
 
     def replaces(self):
         """Tell whether one of them writes a chunk anew."""
