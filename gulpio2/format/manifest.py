@@ -76,7 +76,7 @@ class Run:
     """Numbers of the chunks that it wrote."""
     plan: str | None = None
     """The same only where the same items go into the same chunks, of all shares
-    together. None in what earlier versions wrote; see also `LOST_PLAN`."""
+    together. None where it is not known; see also `LOST_PLAN`."""
     shares: Shares | None = None
     """None where the ingest was not divided, or all of its shares are here."""
 

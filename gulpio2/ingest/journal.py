@@ -134,19 +134,17 @@ class RunJournal:
             )
         self.first_number = lines[0]["first_number"]
         self._plan = lines[0]["plan"]
-        self.cut_for = lines[0].get("cut_for", 1)
+        self.cut_for = lines[0]["cut_for"]
         self.finished, self._ends = lines[1:], ends
-        self._tell_of_changes(lines[0].get("files"))
+        self._tell_of_changes(lines[0]["files"])
         return True
 
-    def _tell_of_changes(self, before: object) -> None:
+    def _tell_of_changes(self, before: Mapping[str, Any]) -> None:
         """Warn of files, such as a table of labels, that have changed since.
 
         Items are compared by their ids alone, and those that are stored are not asked
         for again: nothing else would tell that a table says something else of them.
         """
-        if not isinstance(before, dict):  # of an older version
-            return
         now = _given_files(self.arguments.get("options"))
         for path, content in before.items():
             if now.get(path) != content:
@@ -242,13 +240,15 @@ def _is_sound(lines: Sequence[Any]) -> bool:
     """Tell whether lines have the form of a run's journal: anybody can make a check."""
     try:
         head, *tasks = lines
-        numbers = [head["first_number"], head.get("cut_for", 1)]
-        if not (isinstance(head["run"], dict) and isinstance(head["plan"], str)):
+        numbers = [head["first_number"], head["cut_for"]]
+        objects = head["run"], head["files"]
+        is_head = all(isinstance(each, dict) for each in objects)
+        if not (is_head and isinstance(head["plan"], str)):
             return False
         for line in tasks:
             numbers += [line["task"], line["skipped"], line["not_given"]]
-            numbers.append(line.get("raised_behind", 0))
-            if not isinstance(line.get("error_behind"), (str, type(None))):
+            numbers.append(line["raised_behind"])
+            if not isinstance(line["error_behind"], (str, type(None))):
                 return False
             _ = [ItemFailure.load(failure) for failure in line["failures"]]
             for part in line["parts"]:
@@ -272,9 +272,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Sequence[
     found: list[str] = []
     for key in {**before, **now}:
         old, new = before.get(key), now.get(key)
-        # An earlier version did not know the defaults that a dataclass makes.
-        is_default = old == "<factory>" and key not in now
-        if old == new or is_default:
+        if old == new:
             continue
         if isinstance(old, dict) and isinstance(new, dict):
             found.extend(f"{key}.{part}" for part in _differences(old, new))

@@ -234,9 +234,8 @@ class Publisher:
         self._next_task = line["task"] + 1
         self.report.skipped += line["skipped"]
         self.report.not_given += line["not_given"]
-        # An earlier version may have begun the run.
-        self.report.raised_behind += line.get("raised_behind", 0)
-        error, first = line.get("error_behind"), self._first_raised
+        self.report.raised_behind += line["raised_behind"]
+        error, first = line["error_behind"], self._first_raised
         # Tasks end in any order; the report is to be the same for all of them.
         if error is not None and (first is None or line["task"] < first):
             self.report.error_behind, self._first_raised = error, line["task"]

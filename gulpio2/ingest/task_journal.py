@@ -76,7 +76,7 @@ class TaskRecord:
     raised_behind: int = 0
     """1 where the adapter raised after it had given the last item."""
     error_behind: str | None = None
-    """What it raised then; None where an earlier version has noted it."""
+    """What it raised then."""
     is_ended: bool = False
     """Whether it is known what the adapter does behind the last item."""
     left_out: set[str] = field(default_factory=set)
@@ -261,7 +261,7 @@ class TaskJournal:
         if "raised_behind" in line:
             # That of a first piece is not that of its task.
             if line["raised_behind"] >= self._stop:
-                record.raised_behind, record.error_behind = 1, line.get("error")
+                record.raised_behind, record.error_behind = 1, line["error"]
                 record.is_ended = True
             return isinstance(record.error_behind, (str, type(None)))
         if "ended" in line:

@@ -177,8 +177,10 @@ class _Interrupted:
         ]
         part = {**staged, "number": 7, "ids": ["a"], "frames": 2, "num_bytes": 16}
         task = {"task": 0, "skipped": 0, "not_given": 0, "failures": [failure]}
+        task |= {"raised_behind": 1, "error_behind": "OSError: no"}
+        head = {"first_number": 7, "plan": "x", "cut_for": 1, "files": {}}
         self.of_run: list[Any] = [
-            {"run": self.arguments, "first_number": 7, "plan": "x"},
+            {"run": self.arguments, **head},
             {**task, "parts": [part]},
         ]
 

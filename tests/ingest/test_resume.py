@@ -180,21 +180,16 @@ def test_a_run_that_begins_anew_says_that_it_could_have_gone_on(tmp_path, caplog
 @pytest.mark.parametrize(
     ("before", "now", "said"),
     [
-        ({"tags": "<factory>"}, {}, None),  # a default that an earlier version wrote
-        ({"tags": "<factory>"}, {"tags": ["x"]}, "tags was '<factory>' and is ['x']"),
         ({}, {"tags": ["x"]}, "tags was not given and is ['x']"),
         ({"tags": ["x"]}, {}, "tags was ['x'] and is not given"),
     ],
 )
-def test_a_default_that_was_made_is_none_that_is_given(tmp_path, before, now, said):
+def test_an_option_that_only_one_run_was_given_is_named(tmp_path, before, now, said):
     store = open_store(tmp_path)
     journal = RunJournal(store, {"options": before})
     journal.begin(0, "plan", 1)
     journal.close()
     journal = RunJournal(store, {"options": now})
-    if said is None:
-        assert journal.read()
-        return
     with pytest.raises(IngestError, match=re.escape(f"options.{said}")):
         journal.read()
 

@@ -9,7 +9,6 @@ from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.adapters import ImageListAdapter
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import IngestError, StorageError
-from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
@@ -355,16 +354,6 @@ def test_a_table_that_was_mended_meanwhile_is_told_of(of_images, caplog):
 
 def test_a_table_that_is_as_it_was_is_not_told_of(of_images, caplog):
     os.utime(of_images / "images.txt")
-    of_table(of_images, resume=True).run()
-    assert not caplog.records
-    assert len(GulpDirectory(of_images / "out")) == 6
-
-
-def test_a_journal_that_says_nothing_of_tables_is_gone_on_with(of_images, caplog):
-    journal = of_images / "out" / "ingest.journal"
-    head, *rest = load_lines(journal.read_bytes())[0]
-    assert list(head.pop("files")) == [str(of_images / "images.txt")]
-    journal.write_bytes(b"".join(map(dump_line, [head, *rest])))
     of_table(of_images, resume=True).run()
     assert not caplog.records
     assert len(GulpDirectory(of_images / "out")) == 6

@@ -187,7 +187,7 @@ def test_the_last_item_and_what_was_raised_behind_it_are_written_at_once(journal
         ({"ended": 100}, (True, 0, None)),
         ({"ended": 50}, (False, 0, None)),
         ({"raised_behind": 50, "error": "of a first piece"}, (False, 0, None)),
-        ({"raised_behind": 100}, (True, 1, None)),
+        ({"raised_behind": 100}, (False, 0, None)),
         ({"raised_behind": 100, "error": "an error"}, (True, 1, "an error")),
         ({"raised_behind": 100, "error": 7}, (False, 0, None)),
         ({"ended": "never"}, (False, 0, None)),
