@@ -240,7 +240,7 @@ BUILD = """
 import json, resource, sys, time
 import pyarrow
 from gulpio2.storage.index.ahead import MapsAhead
-from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.index.replacing import replace_index
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 folder, chunks = sys.argv[1], int(sys.argv[2])
 began = time.perf_counter()
@@ -253,7 +253,7 @@ while maps.read_next():
 read = time.perf_counter()
 if len(maps.parts) != chunks:
     sys.exit(f"{len(maps.parts)} of {chunks} maps were read")
-summary = build_index(folder, ahead=maps.parts)
+summary = replace_index(folder, ahead=maps.parts)
 ended = time.perf_counter()
 result = {
     "seconds": ended - began,

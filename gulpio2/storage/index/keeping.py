@@ -6,7 +6,6 @@ import logging
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -127,11 +126,8 @@ def map_bytes(path: StrPath) -> int:
 def build_index(
     path: StrPath,
     *,
-    even_if_small: bool = True,
     thorough: bool = False,
-    forgetting: bool = False,
     progress: Progress = no_progress,
-    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
 ) -> IndexSummary | None:
     """Write the index of a directory, or bring it up to date.
 
@@ -139,19 +135,11 @@ def build_index(
     ----------
     path : str or path
         The directory. Where another changes it meanwhile, the maps are read again.
-    even_if_small : bool, optional
-        Without it nothing is written for a directory that is opened as quickly
-        without an index, and has none.
     thorough : bool, optional
         Read every map and compare it with its CRC-32 in the index, in place of its
         size and time; parse those that differ.
-    forgetting : bool, optional
-        Replace an index also where nothing else tells what is in a data file: its rows
-        of that are kept.
     progress : Progress, optional
         Called for each chunk, with the bytes of its map.
-    ahead : mutable mapping, optional
-        Columns of maps that were read before, see `MapsAhead.parts`; taken out of it.
 
     Returns
     -------
@@ -177,19 +165,11 @@ def build_index(
     UnusualMapError
         A map can be read, but not be put into columns.
     """
-    build = partial(
-        replace_index,
-        path,
-        even_if_small=even_if_small,
-        thorough=thorough,
-        forgetting=forgetting,
-        ahead=ahead,
-    )
     for _ in range(_TIMES_AGAIN):
         with suppress(*_MEANWHILE):
-            return build(progress=progress)
+            return replace_index(path, thorough=thorough, progress=progress)
         progress = no_progress
-    return build(progress=progress)
+    return replace_index(path, thorough=thorough, progress=progress)
 
 
 def refresh_index(
@@ -211,7 +191,8 @@ def refresh_index(
     ahead : mutable mapping, optional
         Columns of maps that were read before, see `MapsAhead.parts`; taken out of it.
     forgetting : bool, optional
-        As for `build_index`.
+        Replace an index also where nothing else tells what is in a data file: its rows
+        of that are kept.
     progress : Progress, optional
         Called for each chunk, with the bytes of its map and nothing else: whoever made
         the change has told of its items.
@@ -223,11 +204,10 @@ def refresh_index(
     try:
         summary = replace_index(
             path,
-            even_if_small=False,
             forgetting=forgetting,
             progress=tell,
             ahead=ahead,
-            is_locked=True,
+            after_change=True,
         )
     except Exception as cause:  # noqa: BLE001  # what was just written is whole
         # What the system refuses, it would refuse that command as well.

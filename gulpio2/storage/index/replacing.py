@@ -105,12 +105,11 @@ def compose_safely(
 def replace_index(
     path: StrPath,
     *,
-    even_if_small: bool,
     thorough: bool = False,
-    forgetting: bool,
-    progress: Progress,
-    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None,
-    is_locked: bool = False,
+    forgetting: bool = False,
+    progress: Progress = no_progress,
+    ahead: MutableMapping[int, tuple[Columns, list[int]]] | None = None,
+    after_change: bool = False,
 ) -> IndexSummary | None:
     """As `gulpio2.storage.index.keeping.build_index`, once.
 
@@ -118,10 +117,12 @@ def replace_index(
     ----------
     path : str or path
         The directory.
-    even_if_small, thorough, forgetting, progress, ahead
-        As there, keyword-only.
-    is_locked : bool, optional
-        Nobody deletes anything meanwhile. Without it, it is not to come back.
+    thorough, forgetting, progress, ahead
+        As for `compose_safely`, keyword-only.
+    after_change : bool, optional
+        As `gulpio2.storage.index.keeping.refresh_index`: nobody deletes anything
+        meanwhile, which without it is not to come back; and nothing is written for a
+        directory that is opened as quickly without an index, and has none.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def replace_index(
     listing = list_chunks(names)
     listing.require_data(store.path)
     states = map_states(folder, listing.chunks)
-    if is_small(states) and INDEX_NAME not in names and not even_if_small:
+    if is_small(states) and INDEX_NAME not in names and after_change:
         return None
     old = load_to_replace(folder)
     content, parsed = compose_safely(
@@ -160,7 +161,7 @@ def replace_index(
         return None
     target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
     if content is not old:
-        writer = store if is_locked else UnlessChanged(folder, content)
+        writer = store if after_change else UnlessChanged(folder, content)
         write_index(writer, content.columns, content.lookup, content.chunks)
     return IndexSummary(
         target,

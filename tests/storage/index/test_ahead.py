@@ -11,7 +11,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpIngestor
 from gulpio2.storage.index import ahead, composing, opening, replacing
 from gulpio2.storage.index.ahead import MapsAhead
-from gulpio2.storage.index.keeping import build_index, check_index
+from gulpio2.storage.index.keeping import build_index, check_index, refresh_index
 from gulpio2.testing import FrameAdapter, make_frames
 from tests.storage.index.conftest import write_chunks
 
@@ -58,7 +58,7 @@ def test_maps_that_were_read_are_not_read_again(folder, monkeypatch, large):
         raise AssertionError("a map is read once more")
 
     monkeypatch.setattr(composing, "read_map", refuse)
-    build_index(folder, ahead=maps.parts)
+    refresh_index(folder, maps.parts)
     assert maps.parts == {}  # their memory is free again
     assert (folder / "index.arrow").read_bytes() == wanted
     monkeypatch.undo()
@@ -70,7 +70,7 @@ def test_a_map_that_has_changed_since_is_read_again(folder):
     chunk = GulpChunk(folder / "data_1.gulp", folder / "meta_1.gmeta")
     with chunk.open("ab"):
         chunk.append("more", {}, make_frames(1, 16, 24))
-    build_index(folder, ahead=maps.parts)
+    refresh_index(folder, maps.parts)
     assert check_index(folder) == []
 
 

@@ -37,7 +37,12 @@ from gulpio2.storage.handles import read_once
 from gulpio2.storage.index import composing, opening, texts
 from gulpio2.storage.index.entries import load_entry
 from gulpio2.storage.index.file import map_index, write_index
-from gulpio2.storage.index.keeping import build_index, check_index
+from gulpio2.storage.index.keeping import (
+    build_index,
+    check_index,
+    index_state,
+    refresh_index,
+)
 from gulpio2.storage.index.opening import open_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames, make_gulp_directory
@@ -308,12 +313,14 @@ def test_a_small_directory_has_no_index_unless_asked(folder, monkeypatch):
     assert directory._index is None
     assert type(directory.merged_meta_dict) is dict
     assert not (folder / "index.arrow").exists()
-    assert build_index(folder, even_if_small=False) is None
+    refresh_index(folder)
+    assert not (folder / "index.arrow").exists()
     monkeypatch.setattr(opening, "SMALL_MAPS_BYTES", 10)
     assert mapped(GulpDirectory(folder))
     monkeypatch.undo()
     write_chunks(folder, first=5)
-    assert build_index(folder, even_if_small=False) is not None, "brought up to date"
+    refresh_index(folder)
+    assert index_state(folder).is_fresh, "brought up to date"
 
 
 def test_a_folder_that_may_not_be_written_is_indexed_in_memory(folder, monkeypatch):
