@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from gulpio2.media.netpbm import header_of
+from gulpio2.media.png import PNG
 from gulpio2.media.tiff import size_of_tiff
 
 __all__ = [
@@ -18,7 +19,6 @@ __all__ = [
     "num_components_of_jpeg_2000",
 ]
 
-_PNG = b"\x89PNG\r\n\x1a\n"
 # Start of a codestream of JPEG 2000, and of the marker with its sizes, SIZ.
 _CODESTREAM = b"\xff\x4f\xff\x51"
 _JP2 = b"\0\0\0\x0cjP  "
@@ -47,7 +47,7 @@ def declared_size(data: bytes) -> tuple[int, int]:
     >>> declared_size(b"GIF89a" + bytes([64, 1, 240, 0])), declared_size(b"")
     ((320, 240), (0, 0))
     """
-    if data[:8] == _PNG:
+    if data[:8] == PNG:
         return _big(data, 16), _big(data, 20)
     if data[:4] == b"GIF8":
         return _little(data, 6, 2), _little(data, 8, 2)

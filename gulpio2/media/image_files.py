@@ -34,7 +34,7 @@ from gulpio2.media.misread import (
     without_transparency,
 )
 from gulpio2.media.netpbm import decode_netpbm
-from gulpio2.media.png import without_animation
+from gulpio2.media.png import PNG, without_animation
 from gulpio2.media.tiff import as_stored
 from gulpio2.media.unreadable import why_unreadable
 
@@ -53,7 +53,6 @@ __all__ = [
     "reduction_for",
 ]
 
-_PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_GREY_AND_ALPHA = 4
 # Values of a pixel.
 _GREY_AND_ALPHA = 2
@@ -307,7 +306,7 @@ def _decode_other(data: bytes, outline: JpegOutline | None) -> npt.NDArray[np.ui
         pixels = to_eight_bits(np.asarray(pixels, np.uint16), most)
     pixels = with_all_bits(data, pixels)
     if pixels.ndim == 3:
-        grey = data[:8] == _PNG and data[25] == _PNG_GREY_AND_ALPHA
+        grey = data[:8] == PNG and data[25] == _PNG_GREY_AND_ALPHA
         pixels = pixels[..., 0] if grey else pixels[..., 2::-1]  # BGR to RGB
     return to_storable(pixels)
 

@@ -10,10 +10,10 @@ from typing import IO, NamedTuple
 
 from gulpio2.format.checksum import crc32_of
 from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.png import PNG
 
 __all__ = [
     "KLV_KEY",
-    "PNG_SIGNATURE",
     "Unit",
     "check_dv",
     "check_ivf",
@@ -34,7 +34,6 @@ _LONGEST_LINE = 256  # bytes: FFmpeg takes up to 128
 # Bytes that are read at a time of what follows a last part.
 _PIECE = 1 << 20
 _IVF_HEADER = 12  # bytes: the length of a frame, and its time
-PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PNG_AROUND = 12  # bytes: length, type and checksum of a chunk
 _PNG_MOVING = frozenset({b"acTL", b"fcTL", b"fdAT"})
 # SMPTE 336: keys are labels of 16 bytes that begin alike. SMPTE 377-1, partition pack:
@@ -116,7 +115,7 @@ def check_png(file: IO[bytes], size: int) -> Damage | None:
     Of one that moves also at their checksums: FFmpeg leaves out a frame whose chunk has
     another name. Of a picture its decoder sees to what matters.
     """
-    position = len(PNG_SIGNATURE)
+    position = len(PNG)
     moves, unsound = False, None
     while position < size:
         header = read_at(file, position, 8)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from gulpio2.format.checksum import crc32_of
 
-__all__ = ["without_animation"]
+__all__ = ["PNG", "without_animation"]
 
-_PNG = b"\x89PNG\r\n\x1a\n"
+PNG = b"\x89PNG\r\n\x1a\n"
+"""How a file begins."""
 # Of a chunk: length and kind before its data, and a checksum behind.
 _HEAD, _CHECKSUM = 8, 4
 
@@ -30,10 +31,10 @@ def without_animation(data: bytes) -> bytes:
         It is a PNG of which a chunk reaches beyond its end, or whose pixels are not
         those of their checksums: libpng prints that, and no name with it.
     """
-    if data[:8] != _PNG:
+    if data[:8] != PNG:
         return data
     view = memoryview(data)
-    place, kind, animated = len(_PNG), b"", slice(0)
+    place, kind, animated = len(PNG), b"", slice(0)
     while kind != b"IEND" and place < len(data):
         kind = data[place + 4 : place + _HEAD]
         length = int.from_bytes(data[place : place + 4], "big")

@@ -42,7 +42,6 @@ from gulpio2.media.nut_packets import NUT, check_nut
 from gulpio2.media.ogg_pages import check_ogg
 from gulpio2.media.part_walks import (
     KLV_KEY,
-    PNG_SIGNATURE,
     check_dv,
     check_ivf,
     check_mxf,
@@ -52,6 +51,7 @@ from gulpio2.media.part_walks import (
     dv_unit,
     transport_packet,
 )
+from gulpio2.media.png import PNG
 from gulpio2.media.program_packs import PACK, check_program
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _damage_in(file: IO[bytes], size: int, start: bytes) -> Damage | None:
         return check_y4m(file, size)
     if start[:4] == b"DKIF":
         return check_ivf(file, size)
-    if start[:8] == PNG_SIGNATURE:
+    if start[:8] == PNG:
         return check_png(file, size)
     if start[:4] == KLV_KEY:
         return check_mxf(file, size)
