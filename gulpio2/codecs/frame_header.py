@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gulpio2.format.jpeg_markers import START_OF_FRAME, START_OF_SCAN
+from gulpio2.format.jpeg_markers import SEQUENTIAL, START_OF_FRAME, START_OF_SCAN
 
 __all__ = ["FrameHeader", "find_frame_header", "with_factors_of_444"]
 
-# Baseline and extended sequential: rows come in order, so the last ones can be left.
-_SEQUENTIAL = frozenset({0xC0, 0xC1})
 # Markers without a length, and fill bytes: not expected before the first scan.
 _BARE = frozenset({0x00, 0x01, 0xFF, *range(0xD0, 0xDA)})
 
@@ -40,7 +38,8 @@ def find_frame_header(jpeg: bytes) -> FrameHeader | None:
         if marker in START_OF_FRAME:
             start, end = position, position + 2 + length
             components = jpeg[position + 9]
-            height_at = position + 5 if marker in _SEQUENTIAL else 0
+            # Where rows come in order, the last ones can be left.
+            height_at = position + 5 if marker in SEQUENTIAL else 0
         elif marker == START_OF_SCAN:
             # More than one scan: the rows of all but the last would have to be read.
             if jpeg[position + 4] != components:

@@ -6,7 +6,16 @@ import re
 
 import numpy as np
 
-__all__ = ["EOI", "SOI", "START_OF_FRAME", "START_OF_SCAN", "end_of_next_marker"]
+__all__ = [
+    "COMMON",
+    "EOI",
+    "PROGRESSIVE",
+    "SEQUENTIAL",
+    "SOI",
+    "START_OF_FRAME",
+    "START_OF_SCAN",
+    "end_of_next_marker",
+]
 
 SOI = b"\xff\xd8"
 """Start of image: the first two bytes."""
@@ -15,6 +24,12 @@ EOI = b"\xff\xd9"
 # C4, C8 and CC in between mean tables and the reserved JPG.
 START_OF_FRAME = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Second bytes of frame headers, SOF0 to SOF15: they have the size and components."""
+SEQUENTIAL = frozenset({0xC0, 0xC1})
+"""Of those, baseline and extended sequential with Huffman coding: rows in order."""
+PROGRESSIVE = 0xC2
+"""Progressive with Huffman coding."""
+COMMON = SEQUENTIAL | {PROGRESSIVE}
+"""What every decoder has. The others are lossless, hierarchical or arithmetic."""
 START_OF_SCAN = 0xDA
 """Second byte: entropy-coded data follow."""
 # Not `\xff+`: where a long run of FF is followed by none of these, each of its bytes

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gulpio2.errors import AdapterContractError
 from gulpio2.format.jpeg_markers import (
+    COMMON,
     EOI,
+    SEQUENTIAL,
     SOI,
     START_OF_FRAME,
     START_OF_SCAN,
@@ -23,16 +25,12 @@ __all__ = ["JpegOutline", "outline_jpeg"]
 
 # Of a frame header, behind its length: precision, rows, columns, components.
 _FRAME = struct.Struct(">BHHB")
-# Baseline, extended sequential and progressive, all with Huffman coding: what every
-# decoder has. The others are lossless, hierarchical or arithmetic.
-_COMMON = (0xC0, 0xC1, 0xC2)
 _MARKERS = frozenset((*range(0x01, 0xD0), *range(0xD8, 0xFF)))
 _WITHOUT_LENGTH = (0x01, SOI[1])
 # Scans of an image at most. A progressive one can have any number of them, each of
 # some hundred bytes and for all of its pixels; ten are usual, and encoders that try
 # what is smallest come to some dozen.
 _MOST_SCANS = 500
-_SEQUENTIAL = (0xC0, 0xC1)
 # The first of the segments that programs add to what is in T.81.
 _APP0 = 0xE0
 # The frame header of ITU-T T.87.
@@ -175,7 +173,7 @@ def _walked(data: bytes) -> JpegOutline:
                 )
             tables.scan(position, length)
             data_start = data_start or position + length
-            if kind in _SEQUENTIAL:
+            if kind in SEQUENTIAL:
                 remarks.sequential_scan(position, length)
         elif marker >= _APP0:
             remarks.segment(marker, position, length, num_scans)
@@ -192,7 +190,7 @@ def _walked(data: bytes) -> JpegOutline:
         width,
         num_components,
         precision,
-        kind in _COMMON,
+        kind in COMMON,
         position,
         remarks.all(num_components),
         tuple(zeros),

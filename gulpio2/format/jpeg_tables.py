@@ -5,12 +5,11 @@ The codec cannot decode a scan without. Only what makes it give up is looked for
 
 from __future__ import annotations
 
+from gulpio2.format.jpeg_markers import COMMON, PROGRESSIVE
+
 __all__ = ["Tables", "goes_on"]
 
 _DHT, _DQT = 0xC4, 0xDB
-_PROGRESSIVE = 0xC2
-# Baseline, extended sequential and progressive: of others the tables differ.
-_COMMON = (0xC0, 0xC1, 0xC2)
 # Class and number of those that every decoder has for a sequential image, as the frames
 # of motion JPEG leave them out: two for means and two for the rest.
 _DEFAULTS = frozenset({0x00, 0x01, 0x10, 0x11})
@@ -77,7 +76,8 @@ class Tables:
         """
         self._last = None
         part = self._data[position + 2 : position + length]
-        if self._kind not in _COMMON or len(part) < 4 or len(part) < 4 + 2 * part[0]:
+        # Of other kinds the tables differ.
+        if self._kind not in COMMON or len(part) < 4 or len(part) < 4 + 2 * part[0]:
             return
         place = f"the scan at byte {position}"
         if self._is_complete:
@@ -93,7 +93,7 @@ class Tables:
                 raise ValueError(f"{place} has no table of quantisation {number}")
         first, refines = part[1 + 2 * part[0]], part[3 + 2 * part[0]] >> 4
         needed: set[int] = set()
-        if self._kind != _PROGRESSIVE:
+        if self._kind != PROGRESSIVE:
             needed = {table >> 4 for table in tables}
             needed |= {0x10 | table & 0xF for table in tables}
             needed -= _DEFAULTS
