@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import IO, NamedTuple
 
-from gulpio2.format.checksum import crc32_of
 from gulpio2.media.cut import Damage, cut, read_at
+from gulpio2.media.ogg_pages import turned_crc32
 
 __all__ = ["NUT", "check_nut"]
 
@@ -31,9 +31,6 @@ _KNOWN = _CODED_PTS | _STREAM_ID | _SIZE_MSB | _CHECKSUM | _RESERVED | _HEADER_I
 _KNOWN |= _MATCH_TIME | _CODED | _KEY_AND_END | _WITH_DATA
 _WITHOUT_POINTS = 2
 _NUM_FRAME_CODES = 256
-# CRC-32 of the other order of bits, and not inverted.
-_TURNED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
-_NOT_INVERTED = 0xFFFF_FFFF
 
 
 class _FrameCode(NamedTuple):
@@ -139,8 +136,7 @@ def _packet_at(begun: bytes, position: int) -> tuple[int, int]:
 
 def _is_sound(data: bytes) -> bool:
     """Compare what ends with a checksum with it."""
-    crc = crc32_of(data[:-4].translate(_TURNED), _NOT_INVERTED) ^ _NOT_INVERTED
-    return crc.to_bytes(4, "little").translate(_TURNED) == data[-4:]
+    return turned_crc32(data[:-4])[::-1] == data[-4:]
 
 
 def _frame_length(begun: bytes, main: _Main) -> int:

@@ -15,7 +15,7 @@ from gulpio2.media.cut import Damage, cut, read_at
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["check_ogg"]
+__all__ = ["check_ogg", "turned_crc32"]
 
 # RFC 3533, section 6: where the fields of a page are, in bytes; the last one of its
 # header counts the parts behind it.
@@ -26,10 +26,8 @@ _TIME = slice(6, 14)
 _SERIAL, _NUMBER, _CHECKSUM = slice(14, 18), slice(18, 22), slice(22, 26)
 # How the first page of a video begins: Theora, VP8, Dirac, Daala, OGM.
 _VIDEOS = (b"\x80theora", b"OVP80", b"BBCD\0", b"KW-DIRAC", b"\x80daala", b"\x01video")
-# The checksum is the CRC-32 of zlib with the bits of each byte, and of the sum, in the
-# other order, and neither the start nor the end inverted.
+# Each byte with its bits in the other order.
 _TURNED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
-_NOT_INVERTED = 0xFFFF_FFFF
 _STRETCH = 1 << 16  # bytes that are looked through at a time
 
 
@@ -137,8 +135,12 @@ def _page_at(file: IO[bytes], position: int) -> _Page:
 
 def _checksum(header: bytes, rest: bytes) -> bytes:
     """Compute the checksum of a page as it is written: of all else in it."""
-    page = header[:22] + bytes(4) + header[26:] + rest
-    crc = crc32_of(page.translate(_TURNED), _NOT_INVERTED) ^ _NOT_INVERTED
+    return turned_crc32(header[:22] + bytes(4) + header[26:] + rest)
+
+
+def turned_crc32(data: bytes) -> bytes:
+    """Give zlib's CRC-32 with all bits in the other order, and nothing inverted."""
+    crc = crc32_of(data.translate(_TURNED), 0xFFFF_FFFF) ^ 0xFFFF_FFFF
     return crc.to_bytes(4, "big").translate(_TURNED)
 
 
