@@ -17,6 +17,7 @@ from gulpio2.codecs.jpeg import MAX_PIXELS, read_header
 from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.pixels import cmyk_to_rgb
 from gulpio2.codecs.scratch import scratch_frame
+from gulpio2.codecs.whole_jpeg import EXTRANEOUS
 from gulpio2.errors import CorruptFrameError
 from gulpio2.format.jpeg_markers import EOI
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FrameDecoder"]
 
-# What the codec says of the rows that were left.
-_LEFT_OVER = "extraneous bytes before marker"
 # Columns. In a frame of fewer, 3/8 of them may be as many as 1/2, and which of the two
 # the codec takes depends on the rows, so that these are left.
 _NARROW = 8
@@ -374,7 +373,8 @@ class FrameDecoder:
             try:
                 self._call(data, full)
             except ValueError as cause:
-                if not (self._short_prefix and _LEFT_OVER in str(cause)):
+                # So it speaks of the rows that were left.
+                if not (self._short_prefix and EXTRANEOUS in str(cause)):
                     raise
         return full[self._region] if self._region else full
 
