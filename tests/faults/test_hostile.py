@@ -192,12 +192,21 @@ def test_crafted_small_files_are_refused_or_read_within_bounds(tmp_path, files):
     assert end_of_small_child(attempt) == 0
 
 
+TASK = {
+    "task": 0,
+    "parts": [],
+    "skipped": 0,
+    "not_given": 0,
+    "failures": [],
+    "raised_behind": 0,
+    "error_behind": None,
+}
 JOURNALS: dict[str, list[Any]] = {
-    "no task": [{"task": "x"}],
-    "no parts": [{"task": 0, "parts": [{}], "skipped": 0, "failures": []}],
+    "no task": [{**TASK, "task": "x"}],
+    "no parts": [{**TASK, "parts": [{}]}],
     "a path": [
         {
-            "task": 0,
+            **TASK,
             "parts": [
                 {
                     "data": "../victim",
@@ -208,13 +217,11 @@ JOURNALS: dict[str, list[Any]] = {
                     "num_bytes": 1,
                 }
             ],
-            "skipped": 0,
-            "failures": [],
         }
     ],
     "not a line": [7],
-    "an old failure": [{"task": 0, "parts": [], "skipped": 0, "failures": [{"x": 1}]}],
-    "numbers": [{"task": 10**30, "parts": [], "skipped": "x", "failures": 7}],
+    "no failure": [{**TASK, "failures": [{"x": 1}]}],
+    "numbers": [{**TASK, "task": 10**30, "skipped": "x", "failures": 7}],
 }
 
 
@@ -224,7 +231,8 @@ def head_of(ingestor):
     plan = ingestor._plan(frozenset()).digest()
     facts = ask_for_facts(ingestor.adapter)
     arguments = arguments_of(ingestor, facts, ingestor._num_items)
-    return {"run": arguments, "first_number": 0, "plan": plan}
+    head = {"first_number": 0, "plan": plan, "cut_for": 1, "files": {}}
+    return {"run": arguments, **head}
 
 
 def resume(ingestor):
