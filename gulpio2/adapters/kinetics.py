@@ -118,7 +118,7 @@ class KineticsAdapter(AbstractDatasetAdapter):
         """
         folder = str(local_path(self.folder, "read"))
         paths, left_out = [], []
-        for parent, name in find_files(folder, [""], max_depth=1):
+        for parent, name in find_files(folder, max_depth=1):
             path = str(Path(parent, name))
             if parent != folder and name.endswith(".mp4"):
                 paths.append(path)

@@ -136,7 +136,7 @@ def find_path(path: str, media: MediaKind, times: Times) -> str:
 
 def _folder(path: str, frame_size: int) -> FrameSource:
     """Take the images of a folder, whatever the case of their endings."""
-    files = find_files(path, [""], max_depth=0) if Path(path).is_dir() else ()
+    files = find_files(path, max_depth=0) if Path(path).is_dir() else ()
     endings = {Path(name).suffix[1:] for _, name in files}
     taken = {ending for ending in endings if ending.lower() in IMAGE_FORMATS}
     return folder_frames(

@@ -232,7 +232,7 @@ def _other_images(folder: StrPath, paths: list[str]) -> dict[str, int]:
         return {}
     # By name, for a format may be a pattern, or an ending of several parts.
     taken = {path.rpartition("/")[2] for path in paths}
-    names = {name for _, name in find_files(folder, [""], max_depth=0)} - taken
+    names = {name for _, name in find_files(folder, max_depth=0)} - taken
     endings = Counter(Path(name).suffix[1:] for name in names)
     known = IMAGE_FORMATS | OTHER_IMAGE_FORMATS
     return {

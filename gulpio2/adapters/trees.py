@@ -114,7 +114,7 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         rows = []
         endings = tuple(self.file_extensions)
         left_out: Counter[str] = Counter()
-        for parent, name in find_files(folder, [""]):
+        for parent, name in find_files(folder):
             if not name.endswith(endings):
                 ending = Path(name).suffix
                 if ending.lower() in self.known_endings:

@@ -93,7 +93,7 @@ def get_single_video_path(folder_name: StrPath, format_: str = "mp4") -> str:
 
 
 def find_files(
-    folder: StrPath, endings: Iterable[str], *, max_depth: int | None = None
+    folder: StrPath, *, max_depth: int | None = None
 ) -> list[tuple[str, str]]:
     """List the files in a folder and below it.
 
@@ -101,8 +101,6 @@ def find_files(
     ----------
     folder : str or path object
         Taken literally; a trailing slash makes no difference.
-    endings : iterable of str
-        What the names may end with, case-sensitive, usually ``".jpg"``.
     max_depth : int, optional
         How many folders down to look: 0 is the folder alone. Default: all.
 
@@ -124,14 +122,11 @@ def find_files(
     One listing per folder and no call per file on usual file systems. Links to
     folders are followed, except to a folder that they lie in.
     """
-    root = str(Path(folder))
-    found = _walk(root, tuple(endings), max_depth)
+    found = _walk(str(Path(folder)), max_depth)
     return sorted(found, key=lambda entry: join_path(*entry))
 
 
-def _walk(
-    root: str, endings: tuple[str, ...], max_depth: int | None
-) -> Iterator[tuple[str, str]]:
+def _walk(root: str, max_depth: int | None) -> Iterator[tuple[str, str]]:
     # Folders to look into, each with those that it lies in: there may be more of these
     # than Python has room for calls.
     waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [(root, ())]
@@ -155,8 +150,7 @@ def _walk(
         inside = (*ancestors, identity)
         for entry in entries:
             if not is_folder(entry):
-                if entry.name.endswith(endings):
-                    yield folder, entry.name
+                yield folder, entry.name
             elif max_depth is None or len(ancestors) < max_depth:
                 waiting.append((join_path(folder, entry.name), inside))
 

@@ -90,9 +90,9 @@ def test_not_exactly_one_video_says_what_there_is(tmp_path, names, message):
 
 
 def test_files_are_found_at_any_depth_sorted_by_path(tmp_path):
-    touch(tmp_path / "in", "b/2.jpg", "b/c/1.jpg", "a.jpg", "b.jpg", "b/x.txt")
+    touch(tmp_path / "in", "b/2.jpg", "b/c/1.jpg", "a.jpg", "b.jpg", "b/.x.jpg")
     root = str(tmp_path / "in")
-    assert find_files(f"{root}/", [".jpg"]) == [
+    assert find_files(f"{root}/") == [
         (root, "a.jpg"),
         (root, "b.jpg"),
         (f"{root}/b", "2.jpg"),
@@ -105,7 +105,7 @@ def test_files_are_found_in_more_folders_than_python_has_room_for_calls(tmp_path
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 100)
     try:
-        ((_, name),) = find_files(tmp_path, [".mp4"])
+        ((_, name),) = find_files(tmp_path)
     finally:
         sys.setrecursionlimit(before)
     assert name == "a.mp4"
@@ -113,25 +113,21 @@ def test_files_are_found_in_more_folders_than_python_has_room_for_calls(tmp_path
 
 def test_files_below_a_depth_are_left_out(tmp_path):
     touch(tmp_path, "a.mp4", "b/c.mp4", "b/d/e.mp4")
-    names = [name for _, name in find_files(tmp_path, [".mp4"], max_depth=1)]
+    names = [name for _, name in find_files(tmp_path, max_depth=1)]
     assert names == ["a.mp4", "c.mp4"]
-    assert [name for _, name in find_files(tmp_path, [".mp4"], max_depth=0)] == [
-        "a.mp4"
-    ]
+    assert [name for _, name in find_files(tmp_path, max_depth=0)] == ["a.mp4"]
 
 
 def test_neighbours_with_the_same_beginning_are_not_found(tmp_path):
     touch(tmp_path, "images/a.jpg", "images2/b.jpg")
-    assert find_files(tmp_path / "images", [".jpg"]) == [
-        (str(tmp_path / "images"), "a.jpg")
-    ]
+    assert find_files(tmp_path / "images") == [(str(tmp_path / "images"), "a.jpg")]
 
 
 def test_links_to_folders_are_followed_but_not_in_circles(tmp_path):
     touch(tmp_path, "in/a.jpg", "elsewhere/b.jpg")
     (tmp_path / "in" / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "back").symlink_to(tmp_path / "in")
-    assert [name for _, name in find_files(tmp_path / "in", [".jpg"])] == [
+    assert [name for _, name in find_files(tmp_path / "in")] == [
         "a.jpg",
         "b.jpg",
     ]
@@ -139,13 +135,13 @@ def test_links_to_folders_are_followed_but_not_in_circles(tmp_path):
 
 def test_a_link_without_a_target_is_listed_so_that_its_item_fails(tmp_path):
     (tmp_path / "gone.jpg").symlink_to(tmp_path / "nowhere")
-    assert find_files(tmp_path, [".jpg"]) == [(str(tmp_path), "gone.jpg")]
+    assert find_files(tmp_path) == [(str(tmp_path), "gone.jpg")]
     assert find_images_in_folder(tmp_path) == [str(tmp_path / "gone.jpg")]
 
 
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(SourceReadError, match="missing' cannot be listed"):
-        find_files(tmp_path / "missing", [".jpg"])
+        find_files(tmp_path / "missing")
 
 
 @pytest.mark.usefixtures("permissions")
@@ -156,7 +152,7 @@ def test_a_folder_that_may_not_be_read_is_named_with_what_helps(tmp_path, name):
     closed.chmod(0)
     try:
         with pytest.raises(SourceReadError) as caught:
-            find_files(tmp_path, [".jpg"])
+            find_files(tmp_path)
     finally:
         closed.chmod(0o700)
     assert str(caught.value) == (
@@ -168,8 +164,8 @@ def test_a_folder_that_may_not_be_read_is_named_with_what_helps(tmp_path, name):
 def test_the_current_folder_may_be_searched(tmp_path, monkeypatch):
     touch(tmp_path, "a/b.jpg")
     monkeypatch.chdir(tmp_path)
-    assert find_files(".", [".jpg"]) == [("./a", "b.jpg")]
-    assert find_files("", [".jpg"]) == [("./a", "b.jpg")]
+    assert find_files(".") == [("./a", "b.jpg")]
+    assert find_files("") == [("./a", "b.jpg")]
 
 
 def test_a_format_may_be_a_pattern_of_endings(tmp_path):
