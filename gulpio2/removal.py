@@ -12,7 +12,7 @@ from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.format.removals import Removals, entry_spans, merge_spans
-from gulpio2.storage.base import require_known_version
+from gulpio2.storage.base import read_map, require_known_version
 from gulpio2.storage.beside_writers import (
     refuse_writers,
     replacing_unless_changed,
@@ -195,8 +195,7 @@ def delete_items(
 def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) -> int:
     """Write a map without items noted as deleted; give how many bytes it had."""
     name, hidden = meta_name(number), removals.deleted[number]
-    content = store.read(name)
-    entries = load_gmeta(content, where=store.path(name))
+    content, entries = read_map(store, name)
     there = {id_: entries.pop(id_) for id_ in gone if id_ in entries}
     places = {id_: place for place, (id_, _) in enumerate(hidden)}
     others = {
@@ -330,9 +329,7 @@ def _compact(
 ) -> Compaction | None:
     """Erase the deleted items of a chunk; None where all of them are in its map."""
     store.close()  # another may have replaced the data file since it was looked at
-    name = meta_name(number)
-    content = store.read(name)
-    meta_dict = load_gmeta(content, where=store.path(name))
+    content, meta_dict = read_map(store, meta_name(number))
     there = ((id_, entry["frame_info"]) for id_, entry in meta_dict.items())
     hidden = removals.hidden_items(number, there)
     if not hidden:

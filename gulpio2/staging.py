@@ -14,11 +14,11 @@ from gulpio2.errors import (
     StorageError,
     StorageExistsError,
 )
-from gulpio2.format.gmeta import end_of, load_gmeta, refuse_cut_data
+from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.format.wording import counted
-from gulpio2.storage.base import read_if_there
+from gulpio2.storage.base import read_if_there, read_map
 from gulpio2.storage.data_file import has_frames_of, refuse_taken
 from gulpio2.storage.links import is_beginning, stop_sharing
 from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
@@ -91,7 +91,7 @@ class StagedChunk:
         ):
             raise taken_number(data)
         if self.meta in names and self.data not in names:  # it had its name already
-            entries = load_gmeta(store.read(self.meta), where=store.path(self.meta))
+            entries = read_map(store, self.meta)[1]
             if not has_frames_of(entries, store, data_name):
                 raise taken_number(data)
         for partial, name in ((self.data, data_name), (self.meta, meta_name)):

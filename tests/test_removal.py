@@ -30,6 +30,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
 from gulpio2.sanity import check_directory
+from gulpio2.storage import base
 from gulpio2.storage.index import opening, replacing
 from gulpio2.storage.index.composing import compose
 from gulpio2.storage.index.keeping import build_index, index_state
@@ -331,7 +332,8 @@ def test_deleting_does_not_hold_all_maps_in_memory(tmp_path, monkeypatch):
         alive.append(sum(each() is not None for each in loaded))
         return entries
 
-    monkeypatch.setattr(removal, "load_gmeta", load)
+    for module in (removal, base):
+        monkeypatch.setattr(module, "load_gmeta", load)
     delete_items(tmp_path, [f"item{n}" for n in range(0, 24, 2)])
     # Counted, as bytes are those of whatever else is at work in this process.
     assert len(loaded) == 2 * 12

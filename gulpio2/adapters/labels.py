@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.label_numbers import LabelNumbers, label_key, number_labels
 from gulpio2.adapters.tables import read_delimited
 from gulpio2.errors import IngestError, MetaFileError
-from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import LABELS_NAME, list_chunks, meta_name
 from gulpio2.format.manifest import file_check
 from gulpio2.format.wording import counted
-from gulpio2.storage.base import read_if_there, read_manifest
+from gulpio2.storage.base import read_if_there, read_manifest, read_map
 from gulpio2.storage.local import is_there, open_store
 
 if TYPE_CHECKING:
@@ -169,8 +168,7 @@ def refuse_lost_labels(folder: StrPath) -> None:
         return
     labels = read_label_file(folder)
     for number in written.intersection(chunks):
-        name = meta_name(number)
-        for id_, entry in load_gmeta(store.read(name), where=store.path(name)).items():
+        for id_, entry in read_map(store, meta_name(number))[1].items():
             label, index = _label_of(entry)
             if index is not None and labels.get(label) != index:
                 now = f"{labels[label]} there" if label in labels else "missing there"

@@ -6,11 +6,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import DuplicateIdError, IngestError
-from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.ingest.duplicates import advice_on_given
 from gulpio2.ingest.report import ItemFailure
 from gulpio2.staging import StagedChunk, taken_number
+from gulpio2.storage.base import read_map
 from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.index.ahead import MapsAhead
 from gulpio2.storage.removals_file import removed_numbers
@@ -202,11 +202,10 @@ class Publisher:
         To a chunk of this run items may have been appended since, and others have been
         deleted. If all of its own were, nothing tells it from another's chunk.
         """
-        where = self.store.path(name)
-        there = load_gmeta(self.store.read(name), where=where)
+        _, there = read_map(self.store, name)
         if there and there.keys().isdisjoint(ids):
             raise taken_number(
-                where,
+                self.store.path(name),
                 "holds none of the items that this run has stored in it: something "
                 "else has written it since the run was interrupted, or they were all "
                 "deleted and others appended",

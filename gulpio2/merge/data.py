@@ -16,7 +16,8 @@ from gulpio2.errors import (
 from gulpio2.format.gmeta import refuse_cut_data
 from gulpio2.format.layout import data_name, meta_name, partial_name
 from gulpio2.format.other_frames import known_crc32
-from gulpio2.merge.parts import data_path, length_of, read_map
+from gulpio2.merge.parts import data_path, length_of
+from gulpio2.storage.base import read_map
 from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
 from gulpio2.storage.local import is_there, look_at, new_token
@@ -55,7 +56,7 @@ def read_chunk_map(part: Part, chunk: int) -> MapAsRead:
         The data file was cut, or written anew meanwhile.
     """
     before = look_at(data_path(part.store, chunk))
-    content, entries = read_map(part.store, chunk)
+    content, entries = read_map(part.store, meta_name(chunk))
     end = length_of(part, chunk, entries)
     read = MapAsRead(part, chunk, content, entries, end, before)
     size = part.store.size(data_name(chunk))
@@ -183,7 +184,7 @@ def _refuse_replaced(read: MapAsRead) -> None:
         return
     there: Mapping[str, Any] = {}
     with suppress(StorageNotFoundError):
-        there = read_map(store, chunk)[1]
+        there = read_map(store, meta_name(chunk))[1]
     for id_, entry in read.entries.items():
         frames, other = entry["frame_info"], there.get(id_)
         if (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.labels import merge_labels, read_label_file, refuse_lost_labels
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
-from gulpio2.format.gmeta import end_of, load_gmeta
+from gulpio2.format.gmeta import end_of
 from gulpio2.format.journal import Copying
 from gulpio2.format.layout import (
     JOURNAL_NAME,
@@ -23,7 +23,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import KnownSettings, warning_of_part
-from gulpio2.storage.base import require_failures_file
+from gulpio2.storage.base import read_map, require_failures_file
 from gulpio2.storage.beside_writers import settled_names
 from gulpio2.storage.local import is_folder, open_store
 from gulpio2.storage.removals_file import read_removals
@@ -53,7 +53,6 @@ __all__ = [
     "merged_metainfo",
     "open_part",
     "present_chunks",
-    "read_map",
     "refuse_deleted",
     "refuse_other_plans",
     "refuse_repeats",
@@ -159,7 +158,7 @@ def present_chunks(
             there = lookup.get(ids[0])
             if there is None:
                 continue
-            content, entries = read_map(part.store, chunk)
+            content, entries = read_map(part.store, meta_name(chunk))
             # Of the data only what the map speaks of was brought.
             if out.read(meta_name(there)) == content and (
                 out.size(data_name(there)) >= end_of(entries)
@@ -221,7 +220,7 @@ def refuse_deleted(
         for chunk, ids in part.chunks.items():
             if (part.path, chunk) in present or gone.keys().isdisjoint(ids):
                 continue
-            for id_, entry in read_map(part.store, chunk)[1].items():
+            for id_, entry in read_map(part.store, meta_name(chunk))[1].items():
                 if id_ in gone and _content_of(entry) in gone[id_]:
                     back.append(id_)
         if back:
@@ -306,13 +305,6 @@ def length_of(part: Part, chunk: int, entries: Mapping[str, Any]) -> int:
     """Give where a data file ends: with what its map, or a compaction, speaks of."""
     erased = part.erased.get(chunk, ())
     return max([end_of(entries), *(stop for _, stop in erased)])
-
-
-def read_map(store: Store, chunk: int) -> tuple[bytes, Mapping[str, Any]]:
-    """Give the bytes of a map, and its entries."""
-    name = meta_name(chunk)
-    content = store.read(name)
-    return content, load_gmeta(content, where=store.path(name))
 
 
 def is_mended(line: bytes, stored: Collection[str]) -> bool:

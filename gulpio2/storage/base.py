@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.errors import MetaFileError
+from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME
 from gulpio2.format.manifest import (
     CHECKED_FILES,
@@ -16,6 +17,7 @@ from gulpio2.format.manifest import (
 from gulpio2.storage.refusals import broken_link
 
 if TYPE_CHECKING:
+    from collections import OrderedDict
     from collections.abc import Collection
     from contextlib import AbstractContextManager
 
@@ -27,6 +29,7 @@ __all__ = [
     "checks_of_files",
     "read_if_there",
     "read_manifest",
+    "read_map",
     "read_unless_missing",
     "require_failures_file",
     "require_known_version",
@@ -191,6 +194,20 @@ def read_unless_missing(store: Store, name: str) -> bytes | None:
         if broken_link(store.path(name)):
             raise
         return None
+
+
+def read_map(store: Store, name: str) -> tuple[bytes, OrderedDict[str, Any]]:
+    """Give the bytes of a map, and its entries.
+
+    Raises
+    ------
+    MetaFileError
+        It is damaged.
+    StorageError
+        It cannot be read.
+    """
+    content = store.read(name)
+    return content, load_gmeta(content, where=store.path(name))
 
 
 def require_known_version(store: Store, *, to_write: bool = False) -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gulpio2.errors import ChunkMismatchError, FormatError, ItemNotFoundError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import stored_crc32
-from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.jpeg_markers import EOI, SOI
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.format.wording import counted
+from gulpio2.storage.base import read_map
 from gulpio2.storage.local import look_at, real_path
 from gulpio2.storage.refusals import broken_link
 
@@ -108,8 +108,7 @@ def refuse_items_without_data(
     for number in list_chunks(store.names()).meta_only:
         if chunks is not None and number not in chunks:
             continue
-        where = store.path(meta_name(number))
-        there = load_gmeta(store.read(meta_name(number)), where=where)
+        _, there = read_map(store, meta_name(number))
         if found := sorted(there.keys() & ids):
             raise _without_data(store, number, found[0], "is missing", "Put the file")
 
@@ -160,7 +159,7 @@ def refuse_other_data(store: Store, number: int, removals: Removals) -> None:
     deleted items speak of: frames that a map has lost.
     """
     where = store.path(meta_name(number))
-    entries = load_gmeta(store.read(meta_name(number)), where=where)
+    _, entries = read_map(store, meta_name(number))
     kept, gone = list(entries.items()), removals.deleted[number]
     size = store.size(data_name(number))
     needed = max((stop for _, stop in _spans_of(kept)), default=0)
