@@ -19,7 +19,7 @@ from gulpio2.format.wording import cannot_be_read, counted
 from gulpio2.repair.entries import known_part, read_entry
 from gulpio2.repair.report import Loss
 from gulpio2.repair.unread import why_unread
-from gulpio2.storage.index.composing import state_in
+from gulpio2.storage.index.composing import row_in
 from gulpio2.storage.index.entries import IndexRecord, find_entry
 from gulpio2.storage.index.file import map_index
 from gulpio2.storage.index.lost import lost_items
@@ -253,11 +253,9 @@ class IndexedMaps:
         The `data` are those of the map as it is; None where it cannot be read.
         """
         content = self._content
-        then = content and state_in(content.chunks, number)
-        if content is None or then is None:
+        if content is None or (known := row_in(content.chunks, number)) is None:
             return None
-        at = int(np.searchsorted(content.chunks[:, 0], number))
-        _, _, _, crc32, items = content.chunks[at].tolist()
+        _, *then, crc32, items = known
         if data is not None and crc32_of(data) == crc32:
             return None
         pairs = []
@@ -267,7 +265,7 @@ class IndexedMaps:
             except (GulpError, ValueError, KeyError, TypeError, RecursionError):
                 continue  # damaged, or of a form that only the map has
         now = MapTexts(self.store.path("")).state(number)
-        return _IndexedMap(pairs, len(pairs) == items and now == then)
+        return _IndexedMap(pairs, len(pairs) == items and now == tuple(then))
 
 
 def _pair(columns: Columns, row: int, data: bytes) -> _Pair:

@@ -18,6 +18,8 @@ from gulpio2.format.altered import describe_altered
 from gulpio2.format.checksum import crc32_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
 __all__ = [
@@ -265,6 +267,13 @@ class IndexContent:
     """Checksums of what is read as a whole; none where it was just made."""
     source: memoryview | None = None
     """The file that it is mapped from."""
+
+    def by_chunk(self) -> Iterator[tuple[list[int], range]]:
+        """Give what `chunks` has of each map, and the rows of its items."""
+        start = 0
+        for known in self.chunks.tolist():
+            yield known, range(start, start + known[4])
+            start += known[4]
 
 
 def arrays_crc32(*arrays: Any) -> int:

@@ -48,6 +48,7 @@ __all__ = [
     "map_states",
     "other_maps",
     "read_map",
+    "row_in",
     "state_in",
 ]
 
@@ -121,17 +122,18 @@ def _may_be_there(folder: str, name: str) -> bool:
 
 def state_in(states: npt.NDArray[np.int64], number: int) -> tuple[int, int] | None:
     """Give size and time (ns) of a chunk's map, as `map_states` found them."""
-    row = _row_in(states, number)
+    row = row_in(states, number)
     return None if row is None else (row[1], row[2])
 
 
 def crc32_in(states: npt.NDArray[np.int64], number: int) -> tuple[int, int] | None:
     """Give size and CRC-32 of a chunk's map, of those that an index was made of."""
-    row = _row_in(states, number)
+    row = row_in(states, number)
     return None if row is None else (row[1], row[3])
 
 
-def _row_in(states: npt.NDArray[np.int64], number: int) -> list[int] | None:
+def row_in(states: npt.NDArray[np.int64], number: int) -> list[int] | None:
+    """Give all that is known of a chunk's map."""
     at = int(np.searchsorted(states[:, 0], number))
     if at == len(states) or states.item(at, 0) != number:
         return None
@@ -283,10 +285,8 @@ def keep_lost(
         in it twice, where the item has been stored again.
     """
     parts: dict[int, tuple[Columns, list[int]]] = {}
-    start = 0
-    for known in content.chunks.tolist():
-        parts[known[0]] = content.columns.rows(start, start + known[4]), known
-        start += known[4]
+    for known, rows in content.by_chunk():
+        parts[known[0]] = content.columns.rows(rows.start, rows.stop), known
     earlier = _Earlier(old)
     for number in lost:
         part, known = earlier.chunk(number)
@@ -324,22 +324,17 @@ class _Earlier:
 
     def __init__(self, old: IndexContent | None) -> None:
         self._old = old
-        self._place: dict[int, tuple[int, list[int]]] = {}
-        if old is not None:
-            if ids_crc32(old.columns) != old.crc32.get("ids"):
-                return
-            start = 0
-            for known in old.chunks.tolist():
-                self._place[known[0]] = (start, known)
-                start += known[4]
+        self._place: dict[int, tuple[list[int], range]] = {}
+        if old is not None and ids_crc32(old.columns) == old.crc32.get("ids"):
+            self._place = {known[0]: (known, rows) for known, rows in old.by_chunk()}
 
     def chunk(self, number: int) -> tuple[Columns | None, list[int]]:
         """Give the rows of a chunk and what is known of its map."""
         if self._old is None or number not in self._place:
             return None, []
-        start, known = self._place[number]
+        known, rows = self._place[number]
         try:
-            part = self._old.columns.rows(start, start + known[4])
+            part = self._old.columns.rows(rows.start, rows.stop)
             checks = part.row_checks(0, known[4])
         except (ValueError, IndexError, OverflowError):
             return None, []

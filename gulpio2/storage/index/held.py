@@ -53,16 +53,9 @@ class Held:
         # No cached_property: before Python 3.12 it has a lock, which a fork may leave
         # held in the child.
         if self._chunk_rows is None:
-            self._chunk_rows = self._count_rows()
+            pairs = self.content.by_chunk()
+            self._chunk_rows = {known[0]: rows for known, rows in pairs}
         return self._chunk_rows
-
-    def _count_rows(self) -> dict[int, range]:
-        found: dict[int, range] = {}
-        start = 0
-        for number, num_items in self.content.chunks[:, (0, 4)].tolist():
-            found[number] = range(start, start + num_items)
-            start += num_items
-        return found
 
     def search(self, key: bytes, wanted: int) -> int | None:
         """Find the row of an id by its bytes and their hash."""

@@ -268,19 +268,18 @@ def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
     if stale := stale_maps(folder, states, content, thorough=True):
         return [f"{name} is not as it was indexed" for name in stale]
     faults = []
-    start = 0
-    for number, *_, crc32, count in content.chunks.tolist():
+    for (number, _, _, crc32, count), rows in content.by_chunk():
         data, _ = read_map(folder, number)
         where = os.path.join(folder, meta_name(number))  # noqa: PTH118  # the folder is a str
         wanted = columns_of_map(data, number, where=where)
-        found = content.columns.rows(start, start + count)
-        start += count
+        found = content.columns.rows(rows.start, rows.stop)
         progress(items=count, frames=wanted.total_frames, num_bytes=len(data))
         if crc32_of(data) != crc32 or not _is_same(found, wanted):
             faults.append(f"{meta_name(number)} does not say what the index says")
-    if start != len(content.columns):
-        rows = counted(len(content.columns), "row")
-        faults.append(f"it has {rows} for {counted(start, 'item')}")
+    num_rows, num_items = len(content.columns), int(content.chunks[:, 4].sum())
+    if num_items != num_rows:
+        text = f"it has {counted(num_rows, 'row')} for {counted(num_items, 'item')}"
+        faults.append(text)
     elif not faults:
         lookup = make_lookup(content.columns)
         if not (

@@ -7,8 +7,6 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from gulpio2.errors import (
     MapChangedError,
     MetaFileError,
@@ -121,15 +119,9 @@ class MapTexts:
         )
         if not are_right or whole is same:
             return are_right
-        starts = dict(
-            zip(
-                chunks[:, 0].tolist(),
-                np.cumsum(chunks[:, 4]) - chunks[:, 4],
-                strict=True,
-            )
-        )
+        starts = {known[0]: rows.start for known, rows in content.by_chunk()}
         some = same[:: -(-len(same) // _MOST_CHUNKS) or 1]
-        rows = [(row[0], int(starts[row[0]]) + row[4] // 2) for row in some if row[4]]
+        rows = [(row[0], starts[row[0]] + row[4] // 2) for row in some if row[4]]
         columns = content.columns
         return all(
             # Where an entry stands may be anything, in a row that is damaged.
