@@ -50,15 +50,8 @@ class DamageState(NamedTuple):
     """Rank, and of a damaged sample that it met, dataset and index there."""
 
     @classmethod
-    def of(cls, state: Mapping[str, Any], rank: int) -> DamageState:
-        """Take it out of a state.
-
-        Parameters
-        ----------
-        state : mapping
-            From before ranks were told apart, or without damage, it has two counts.
-        rank : int
-            Whose such counts are.
+    def of(cls, state: Mapping[str, Any]) -> DamageState:
+        """Take it out of a state, which has two zeros alone where there is none.
 
         Raises
         ------
@@ -66,13 +59,8 @@ class DamageState(NamedTuple):
             It is no state.
         """
         require_state(state)
-        skipped, substituted = (
+        for name in _COUNTS:
             require_number(f"the state's {name}", state.get(name, 0), 0)
-            for name in _COUNTS
-        )
-        if "counts" not in state and "damaged" not in state:
-            own = (rank, skipped, substituted)
-            return cls(frozenset([own] if skipped or substituted else []))
         return cls(_rows(state, "counts"), _rows(state, "damaged"))
 
     def as_dict(self) -> dict[str, Any]:
@@ -219,7 +207,7 @@ def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 f"state {number} is not of the step of state 0: {', '.join(differ)} "
                 "differ. Take that of each rank after the same number of steps"
             )
-    parts = [DamageState.of(state, number) for number, state in enumerate(given)]
+    parts = [DamageState.of(state) for state in given]
     ranks = [{row[0] for row in part.counts | part.damaged} for part in parts]
     before: set[int] = set()
     for number, own in enumerate(ranks):

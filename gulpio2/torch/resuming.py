@@ -90,7 +90,7 @@ class Resumable:
         TypeError, ValueError
             It is no state, or was saved along another order. Nothing is changed.
         """
-        damage = DamageState.of(state, self.cursor.rank)
+        damage = DamageState.of(state)
         self.cursor.load_state_dict(state)
         self._damage.go_on(damage)
         self._over_at = None
