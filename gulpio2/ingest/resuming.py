@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.chunk import GulpChunk
@@ -12,7 +11,7 @@ from gulpio2.format.wording import counted
 from gulpio2.ingest.fitness import this_worker
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.report import TO_RESUME, ItemFailure
-from gulpio2.storage.local import open_store
+from gulpio2.storage.local import open_store, path_in
 from gulpio2.unfinished import lost_chunks
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ def refuse_lost_chunks(
     store = open_store(directory.output_dir)
     names = {*store.names()}
     for number in lost_chunks(store, directory.manifest.runs):
-        path = os.path.join(directory.output_dir, data_name(number))  # noqa: PTH118  # as others
+        path = path_in(directory.output_dir, data_name(number))
         lacks = f"is there and {meta_name(number)} is missing"
         if data_name(number) not in names:
             lacks = "and its map are missing"

@@ -40,6 +40,7 @@ __all__ = [
     "look_at",
     "new_token",
     "open_store",
+    "path_in",
     "real_path",
 ]
 
@@ -47,6 +48,11 @@ __all__ = [
 def open_store(folder: StrPath) -> Store:
     """Give the store of a folder. Creates nothing and opens nothing."""
     return LocalStore(folder)
+
+
+def path_in(folder: StrPath, name: str) -> str:
+    """Give the path of a file in a folder, in a tenth of the time that `Path` takes."""
+    return os.path.join(folder, name)  # noqa: PTH118  # see above
 
 
 def new_token() -> str:
@@ -226,11 +232,7 @@ class LocalStore:
 
     def read_at(self, name: str, offset: int, length: int) -> bytes:
         """Read exactly this many bytes from this position, in one request."""
-        return self._handles.read_at(
-            os.path.join(self.folder, name),  # noqa: PTH118  # a tenth of Path's time
-            offset,
-            length,
-        )
+        return self._handles.read_at(path_in(self.folder, name), offset, length)
 
     def make(self) -> None:
         """Create the folder, with its parents, if it is missing."""

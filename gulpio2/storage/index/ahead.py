@@ -22,6 +22,7 @@ from gulpio2.storage.index import opening
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns
 from gulpio2.storage.index.composing import is_settled, read_map
+from gulpio2.storage.local import path_in
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -89,7 +90,7 @@ class MapsAhead:
         return True
 
     def _path(self, number: int) -> str:
-        return os.path.join(self._folder, meta_name(number))  # noqa: PTH118  # as everywhere here
+        return path_in(self._folder, meta_name(number))
 
 
 def _in_own_memory(part: Columns) -> Columns:

@@ -28,6 +28,7 @@ from gulpio2.storage.index.columns import (
 )
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.index.whole import is_whole
+from gulpio2.storage.local import path_in
 from gulpio2.storage.refusals import refused
 from gulpio2.types import Progress, no_progress
 
@@ -113,7 +114,7 @@ def lost_maps(
 def _may_be_there(folder: str, name: str) -> bool:
     """Tell whether there is a file; also where the system does not say."""
     try:
-        os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118  # the folder is a str
+        os.stat(path_in(folder, name))  # noqa: PTH116  # the folder is a str
     except OSError as cause:
         # Else the index of what may be there would be replaced.
         return cause.errno not in _NOT_THERE
@@ -246,7 +247,7 @@ def compose(
             except FileNotFoundError:
                 continue  # gone since it was looked at, and with it its items
             if part is None or known[3] != state[3]:
-                where = os.path.join(folder, meta_name(state[0]))  # noqa: PTH118  # the folder is a str
+                where = path_in(folder, meta_name(state[0]))
                 part = columns_of_map(data, state[0], where=where)
                 parsed += 1
             known = state
@@ -355,7 +356,7 @@ def read_map(folder: str, number: int) -> tuple[bytes, list[int]]:
     StorageError
         It cannot be read, or is no file.
     """
-    path = os.path.join(folder, meta_name(number))  # noqa: PTH118  # the folder is a str
+    path = path_in(folder, meta_name(number))
     try:
         _wait_for_the_clock(os.stat(path).st_mtime_ns)  # noqa: PTH116  # a tenth of Path's time
         with os.fdopen(open_regular(path), "rb") as file:

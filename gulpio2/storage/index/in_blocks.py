@@ -7,7 +7,6 @@ that counting a million items takes. Here the file and the maps are compared as 
 from __future__ import annotations
 
 import json
-import os
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +16,7 @@ from gulpio2.format.layout import data_name
 from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
 from gulpio2.storage.index.entries import IndexRecord, times_in
 from gulpio2.storage.index.typed import first_metadata
+from gulpio2.storage.local import path_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +99,7 @@ def _times(
             found.append(times_in(extras) if extras else None)
         elif extras or flag & IRREGULAR:
             record = IndexRecord(columns, row, index.read_text)
-            path = os.path.join(index.folder, data_name(record.number))  # noqa: PTH118  # as everywhere here
+            path = path_in(index.folder, data_name(record.number))
             found.append(record.times(f"item {columns.id_at(row)!r} of {path}"))
         else:
             found.append(None)

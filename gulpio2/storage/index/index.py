@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import weakref
 from contextlib import suppress
@@ -20,6 +19,7 @@ from gulpio2.storage.index.entries import IndexRecord, is_unchanged
 from gulpio2.storage.index.held import Held
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.index.texts import MapTexts
+from gulpio2.storage.local import path_in
 
 if TYPE_CHECKING:
     from collections import OrderedDict
@@ -368,7 +368,7 @@ class Index:
                 altered = fresh.columns.describe_altered()
                 _logger.warning(
                     "%s: %s, so it is built anew from the maps, in memory. %s",
-                    os.path.join(self.folder, INDEX_NAME),  # noqa: PTH118  # the folder is a str
+                    path_in(self.folder, INDEX_NAME),
                     why,
                     f"But in them {altered}"
                     if altered

@@ -27,7 +27,7 @@ from gulpio2.storage.index.replacing import IndexSummary, replace_index, sweep
 from gulpio2.storage.index.stale import stale_maps, states_of
 from gulpio2.storage.index.table import has_right_metadata
 from gulpio2.storage.index.whole import is_whole
-from gulpio2.storage.local import LocalStore
+from gulpio2.storage.local import LocalStore, path_in
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def index_state(
         Maps cannot be looked at, or, without `unread`, cannot be read.
     """
     folder = os.fspath(path)
-    target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
+    target = path_in(folder, INDEX_NAME)
     states = states_of(folder)
     try:
         content = map_or_refuse(folder)
@@ -270,7 +270,7 @@ def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
     faults = []
     for (number, _, _, crc32, count), rows in content.by_chunk():
         data, _ = read_map(folder, number)
-        where = os.path.join(folder, meta_name(number))  # noqa: PTH118  # the folder is a str
+        where = path_in(folder, meta_name(number))
         wanted = columns_of_map(data, number, where=where)
         found = content.columns.rows(rows.start, rows.stop)
         progress(items=count, frames=wanted.total_frames, num_bytes=len(data))
@@ -297,7 +297,7 @@ def check_index(path: StrPath, progress: Progress = no_progress) -> list[str]:
 def _has_items(folder: str) -> bool:
     """Tell whether there is anything to index, or a damaged map."""
     for number in list_chunks(LocalStore(folder).names()).chunks:
-        where = os.path.join(folder, meta_name(number))  # noqa: PTH118  # as everywhere here
+        where = path_in(folder, meta_name(number))
         try:
             columns = columns_of_map(read_map(folder, number)[0], number, where=where)
         except MetaFileError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import INDEX_NAME
 from gulpio2.storage.handles import letting_go
 from gulpio2.storage.index.file import NewerIndexError, map_index
+from gulpio2.storage.local import path_in
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -117,4 +117,4 @@ def _tell_damaged(folder: str, cause: ValueError) -> None:
 
 
 def _path(folder: str) -> str:
-    return os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # the folder is a str
+    return path_in(folder, INDEX_NAME)

@@ -24,7 +24,7 @@ from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.index import Index
 from gulpio2.storage.index.loading import load_index
 from gulpio2.storage.index.texts import MapTexts
-from gulpio2.storage.local import LocalStore
+from gulpio2.storage.local import LocalStore, path_in
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def may_write_index(path: StrPath, partials: Sequence[str]) -> bool:
         if not PARTIAL.fullmatch(name):
             return False
         try:
-            state = os.stat(os.path.join(path, name))  # noqa: PTH116, PTH118  # a str, once for each file
+            state = os.stat(path_in(path, name))  # noqa: PTH116  # a str, once for each file
         except OSError:
             continue
         if time.time() - state.st_mtime < _ABANDONED:
@@ -212,7 +212,7 @@ class _Maker:
             _logger.warning(
                 "%s: it was made of other maps than these, so it is built anew from "
                 "the maps, in memory. Run `gulp2 index` to replace the file",
-                os.path.join(folder, INDEX_NAME),  # noqa: PTH118  # as everywhere here
+                path_in(folder, INDEX_NAME),
             )
         content, _ = compose(folder, states, old, progress)
         wanted = self._of_state

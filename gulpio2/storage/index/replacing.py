@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,7 +17,7 @@ from gulpio2.storage.index.composing import compose, keep_lost, lost_maps, map_s
 from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.loading import load_to_replace
 from gulpio2.storage.index.opening import PARTIAL, UnlessChanged, is_small
-from gulpio2.storage.local import LocalStore
+from gulpio2.storage.local import LocalStore, path_in
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def replace_index(
         if old is not None or listing.chunks:  # else it may be anybody's file
             store.remove(INDEX_NAME)  # of items that are deleted
         return None
-    target = os.path.join(folder, INDEX_NAME)  # noqa: PTH118  # as everywhere here
+    target = path_in(folder, INDEX_NAME)
     if content is not old:
         writer = store if after_change else UnlessChanged(folder, content)
         write_index(writer, content.columns, content.lookup, content.chunks)
@@ -214,7 +213,7 @@ def _wait_for_maps(folder: str, numbers: Sequence[int]) -> None:
 
 def _refuse_to_forget(folder: str, number: int) -> NoReturn:
     raise ChunkMismatchError(
-        f"{os.path.join(folder, data_name(number))} has no map, and nothing but "  # noqa: PTH118  # as everywhere here
+        f"{path_in(folder, data_name(number))} has no map, and nothing but "
         f"{INDEX_NAME} tells what is in it. Put {meta_name(number)} back, or run "
         "`gulp2 repair`, which takes the items from the index; to go on without "
         "them, run `gulp2 index --remove` first"
@@ -230,7 +229,7 @@ def _refuse_to_believe(folder: str, content: IndexContent, old: IndexContent) ->
             now, was = (_count_altered(each.columns, number) for each in (content, old))
             if now > was:
                 raise MetaFileError(
-                    f"{os.path.join(folder, meta_name(number))} has changed, and its "  # noqa: PTH118  # as everywhere here
+                    f"{path_in(folder, meta_name(number))} has changed, and its "
                     "size and time have not, and entries in it are not what their "
                     f"checks say: it is damaged. {INDEX_NAME} has them as they were "
                     "written, and `gulp2 repair` takes them from there; to have an "

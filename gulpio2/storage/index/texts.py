@@ -17,6 +17,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.format.scan import UnusualMapError, scan_gmeta
 from gulpio2.storage.handles import read_once
+from gulpio2.storage.local import path_in
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class MapTexts:
 
     def path(self, number: int) -> str:
         """Give the path of a chunk's map."""
-        return os.path.join(self._folder, meta_name(number))  # noqa: PTH118  # a tenth of Path's time
+        return path_in(self._folder, meta_name(number))
 
     def state(self, number: int) -> tuple[int, int] | None:
         """Give size and time (ns) of a map as it is; None where that is not known."""
@@ -142,7 +143,7 @@ class MapTexts:
 
     def _touched_at(self, name: str) -> int:
         """Give when a file or what is known of it was changed, in ns; 0: it is gone."""
-        state = self._look_at(os.path.join(self._folder, name))  # noqa: PTH118  # a tenth of Path's time
+        state = self._look_at(path_in(self._folder, name))
         return 0 if state is None else state.st_ctime_ns
 
     def read(self, columns: Columns, row: int) -> bytes:
