@@ -13,7 +13,7 @@ import numpy as np
 import simplejpeg
 
 from gulpio2.codecs.first_frame import TAIL_BYTES, look_at_first
-from gulpio2.codecs.jpeg import MAX_PIXELS, read_header
+from gulpio2.codecs.jpeg import read_header
 from gulpio2.codecs.options import DecodeOptions
 from gulpio2.codecs.pixels import cmyk_to_rgb
 from gulpio2.codecs.scratch import scratch_frame
@@ -45,8 +45,6 @@ class FrameDecoder:
         A JPEG.
     options : DecodeOptions
         What to make of each.
-    max_pixels : int, optional
-        A header that declares more is refused.
 
     Attributes
     ----------
@@ -56,7 +54,7 @@ class FrameDecoder:
     Raises
     ------
     CorruptFrameError
-        `first` is no JPEG, or one above `max_pixels`.
+        `first` is no JPEG, or one above `MAX_PIXELS`.
     ValueError
         The crop reaches out of the frame.
 
@@ -67,14 +65,8 @@ class FrameDecoder:
     is for checksums to tell; rows above it are, since each depends on those before.
     """
 
-    def __init__(
-        self,
-        first: bytes,
-        options: DecodeOptions,
-        *,
-        max_pixels: int = MAX_PIXELS,
-    ) -> None:
-        self._set(look_at_first(first, max_pixels), options)
+    def __init__(self, first: bytes, options: DecodeOptions) -> None:
+        self._set(look_at_first(first), options)
 
     def with_options(self, options: DecodeOptions) -> FrameDecoder:
         """Give a decoder of the same frames, without looking at the first one again.

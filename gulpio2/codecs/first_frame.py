@@ -39,23 +39,21 @@ class FirstFrame(NamedTuple):
     """
 
 
-def look_at_first(jpeg: bytes, max_pixels: int = MAX_PIXELS) -> FirstFrame:
+def look_at_first(jpeg: bytes) -> FirstFrame:
     """Look at the header of a frame.
 
     Parameters
     ----------
     jpeg : bytes
         The frame, and nothing behind it.
-    max_pixels : int, optional
-        A header that declares more is refused.
 
     Raises
     ------
     CorruptFrameError
-        No JPEG, or one above `max_pixels`.
+        No JPEG, or one above `MAX_PIXELS`.
     """
     header = read_header(jpeg)
-    refuse_above(max_pixels, header)
+    refuse_above(MAX_PIXELS, header)
     at = find_frame_header(jpeg)
     if at is None:
         return FirstFrame(header, None, b"", b"")
