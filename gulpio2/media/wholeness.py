@@ -57,10 +57,10 @@ from gulpio2.media.program_packs import PACK, check_program
 if TYPE_CHECKING:
     from gulpio2.types import StrPath
 
-__all__ = ["Damage", "find_damage", "look_through"]
+__all__ = ["look_through"]
 
 
-def find_damage(path: StrPath) -> Damage | None:
+def look_through(path: StrPath) -> Found:
     """Compare a file with what its own structure says about its length.
 
     Parameters
@@ -70,8 +70,8 @@ def find_damage(path: StrPath) -> Damage | None:
 
     Returns
     -------
-    Damage or None
-        None where nothing is missing, or where the kind of file does not say.
+    Found
+        Without damage where nothing is missing, or the kind of file does not say.
 
     Raises
     ------
@@ -84,11 +84,6 @@ def find_damage(path: StrPath) -> Damage | None:
     are read as a whole, for their checksums, at about a gigabyte per second, as GIF is;
     and ASF at a third of it.
     """
-    return look_through(path).damage
-
-
-def look_through(path: StrPath) -> Found:
-    """Tell what `find_damage` does, and what else was seen; see there."""
     mode = os.stat(path).st_mode  # noqa: PTH116  # any StrPath
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, "not a regular file")  # a pipe would wait for ever

@@ -13,6 +13,7 @@ import av
 import numpy as np
 import pytest
 
+from gulpio2.media.wholeness import look_through
 from tests.written_once import written_once
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ WEIGHTS = {1: (0.2126, 0.0722), 4: (0.30, 0.11), 7: (0.212, 0.087), 9: (0.2627, 
 BT601 = (0.299, 0.114)
 # Lossless where the codec can, so that what is decoded is what was encoded.
 OPTIONS = {"libx264": {"qp": "0", "preset": "ultrafast"}, "mpeg4": {"qscale": "2"}}
+
+
+def find_damage(path: Any) -> Any:
+    """Tell what a file itself says to be missing; None for nothing."""
+    return look_through(path).damage
 
 
 def pictures(num: int, height: int, width: int) -> list[Any]:

@@ -8,7 +8,7 @@ import pytest
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
-from gulpio2.media.wholeness import find_damage
+from tests.media.conftest import find_damage
 
 NUM_FRAMES = 30
 DATA = bytes.fromhex("3626b2758e66cf11a6d900aa0062ce6c")

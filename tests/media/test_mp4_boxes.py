@@ -11,7 +11,7 @@ import pytest
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
-from gulpio2.media.wholeness import find_damage
+from tests.media.conftest import find_damage
 from tests.written_once import written_once
 
 FRAGMENTS = "frag_keyframe+empty_moov+default_base_moof"

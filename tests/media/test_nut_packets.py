@@ -8,7 +8,7 @@ import pytest
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
-from gulpio2.media.wholeness import find_damage
+from tests.media.conftest import find_damage
 
 NUM_FRAMES = 24
 POINT = bytes.fromhex("4e4be4adeeca4569")

@@ -12,7 +12,7 @@ import pytest
 from gulpio2.errors import SourceReadError
 from gulpio2.media.ogg_pages import check_ogg
 from gulpio2.media.video import VideoFrames
-from gulpio2.media.wholeness import find_damage
+from tests.media.conftest import find_damage
 from tests.written_once import written_once
 
 VIDEO, AUDIO = 7, 0

@@ -6,7 +6,7 @@ import pytest
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
-from gulpio2.media.wholeness import find_damage
+from tests.media.conftest import find_damage
 
 KINDS = {
     "asf": ("mpeg4", "clip.asf", "is damaged: "),

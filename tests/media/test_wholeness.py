@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gulpio2.errors import SourceReadError
 from gulpio2.media.video import VideoFrames
-from gulpio2.media.wholeness import find_damage
+from tests.media.conftest import find_damage
 from tests.written_once import written_once
 
 CONTAINERS = {
