@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from gulpio2.arguments import require_choice
+from gulpio2.arguments import callable_or, require_choice
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.torch.closed import ClosedBatch
 from gulpio2.torch.collate import default_collate
@@ -152,10 +152,7 @@ class TolerantCollate:
     def __init__(
         self, collate: Callable[[Sequence[Any]], Any] | None = default_collate
     ) -> None:
-        collate = default_collate if collate is None else collate
-        if not callable(collate):
-            raise TypeError(f"collate is {collate!r}, expected a function of samples")
-        self.collate = collate
+        self.collate = callable_or("collate", collate, default_collate)
 
     def __call__(self, data_batch: Any) -> Any:
         """Turn samples into a batch, and close it: for ``track`` to open.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.arguments import callable_or
 from gulpio2.stopwatch import STOPWATCH
 from gulpio2.torch.closed import ClosedBatch
 from gulpio2.torch.collate import default_collate
@@ -57,9 +58,7 @@ class TimedCollate:
     def __init__(
         self, collate: Callable[[Sequence[Any]], Any] | None = default_collate
     ) -> None:
-        collate = default_collate if collate is None else collate
-        if not callable(collate):
-            raise TypeError(f"collate is {collate!r}, expected a function of samples")
+        collate = callable_or("collate", collate, default_collate)
         inside = [*_chain(collate)]
         if any(isinstance(each, TimedCollate) for each in inside):
             raise TypeError("there is a TimedCollate inside of this one: one measures")

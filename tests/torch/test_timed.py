@@ -624,7 +624,7 @@ def test_without_track_nobody_would_count(folder):
 
 def test_what_collates_is_a_function():
     wrong: Any = 5
-    with pytest.raises(TypeError, match="expected a function of samples"):
+    with pytest.raises(TypeError, match="collate is 5, expected something that can"):
         TimedCollate(wrong)
 
 
