@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -333,10 +333,6 @@ class BaseDataset(MapDataset):
             f"{self._NOTHING} for sample {asked} and for {self.max_refetch} "
             "others in its place (max_refetch)"
         )
-
-    def __iter__(self) -> Iterator[Any]:
-        """Make every sample; an ``IndexError`` of a transform does not end it."""
-        return (self[position] for position in range(len(self)))
 
     def _rand_another(self) -> int:
         return int(np.random.randint(0, len(self)))  # noqa: NPY002  what workers seed

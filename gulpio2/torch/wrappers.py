@@ -84,6 +84,11 @@ def as_datasets(datasets: Any) -> list[Any]:
 class MapDataset(_Base):
     """A dataset whose samples have numbers, as those of torch, without torch."""
 
+    def __iter__(self) -> Iterator[Any]:
+        """Make every sample; an ``IndexError`` of a transform does not end it."""
+        numbered: Any = self  # its subclasses say how many there are, and make them
+        return (numbered[position] for position in range(len(numbered)))
+
     def __add__(self, other: Any) -> ConcatDataset:
         """Join two datasets, the other one behind this; see `ConcatDataset`.
 
@@ -197,10 +202,6 @@ class DatasetWrapper(ABC, MapDataset):
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Make the samples of a batch, see `gulpio2.torch.recycling`."""
         return get_samples(self, indices, _find_maker)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Make every sample, in order."""
-        return (self[position] for position in range(len(self)))
 
     def get_subset(self, indices: Any) -> NoReturn:
         """Refuse: which samples would be left inside is not defined.
