@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ from gulpio2.cli.options import (
 )
 from gulpio2.cli.strict_json import write_json
 from gulpio2.cli.terminal import escape, is_quiet, quoted, write_lines
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -27,6 +29,9 @@ __all__ = ["check"]
 
 # Frames in a row whose faults take two lines, and so do more notes of one kind.
 _SHORTEST_RUN = 3
+# Items whose faults are told, of those with one kind of fault in one file. A data file
+# that was cut or lost has as many faults as items, which would hide all the others.
+_FEW = 5
 
 # Codes of what asks for no command.
 _NOTHING_TO_DO = {"no-chunks", "partial-file", "stored-damaged"}
@@ -70,7 +75,8 @@ def check(
     """Look for damage in a gulp directory: one line for each finding.
 
     Frames that follow one another and have the same fault take two lines, and so do
-    more than three notes of one kind.
+    more than three notes of one kind. Of a kind of fault in a file the first five
+    items are told, and the rest is counted; --limit 0 tells all.
 
     The exit status is 0 if nothing is wrong, 1 if something is, and 2 if DIR is no
     directory.
@@ -83,16 +89,12 @@ def check(
     if as_json:
         write_json(report.to_json())
     else:
-        lines = list(_lines(report.problems))
+        lines = list(_lines(report.problems, in_full=not limit))
         shown = lines[: limit or None]
         write_lines(escape(line) for line, _ in shown)
         hidden = [problem for _, run in lines[len(shown) :] for problem in run]
-        if more := sum(problem.count for problem in hidden):
-            listed = sum(not problem.is_count for problem in hidden)
-            given = "all" if listed == more else f"{listed:,}"
-            text = f": --limit 0 or --json gives {given} of them" if listed else ""
-            text += ", the rest is counted only" if 0 < listed < more else ""
-            click.echo(f"and {more:,} more{text or ', which are counted only'}")
+        if hidden:
+            click.echo(_more(hidden))
         if not is_quiet():
             write_lines(
                 f"note: {escape(remark)}"
@@ -147,14 +149,58 @@ def _remarks(notes: Sequence[Problem], *, in_full: bool) -> Iterator[str]:
             yield f"and {more}: --limit 0 or --json gives all of them"
 
 
-def _lines(problems: Iterable[Problem]) -> Iterator[tuple[str, Sequence[Problem]]]:
-    """Give lines, and the problems that each is about."""
+def _lines(
+    problems: Iterable[Problem], *, in_full: bool
+) -> Iterator[tuple[str, Sequence[Problem]]]:
+    """Give lines, and the problems that each is about.
+
+    Of a kind of fault in a file those of the first items are told, and the rest takes
+    one line, unless all are told `in_full`.
+    """
     from gulpio2.format.problems import runs_of_frames
 
+    told: defaultdict[tuple[str, str], set[object]] = defaultdict(set)
+    rest: dict[tuple[str, str], list[Problem]] = {}
+    # The rest of a kind stands where it begins, and grows afterwards.
+    parts: list[Sequence[Problem]] = []
     for run in runs_of_frames(problems):
-        if len(run) < _SHORTEST_RUN:
-            yield from ((str(problem), [problem]) for problem in run)
-            continue
-        last = run[-1].frame
-        yield str(run[0]), run[:1]
-        yield run[0].likewise(last or 0), run[1:]
+        kind = run[0].file, run[0].code
+        # What is of no item is told like an item of its own.
+        item = len(parts) if run[0].item is None else run[0].item
+        if in_full or item in told[kind] or len(told[kind]) < _FEW:
+            told[kind].add(item)
+            parts.append(run)
+        elif kind in rest:
+            rest[kind] += run
+        else:
+            rest[kind] = [*run]
+            parts.append(rest[kind])
+    for part in parts:
+        if part is rest.get((part[0].file, part[0].code)):
+            yield _rest_of_kind(part), part
+        elif len(part) < _SHORTEST_RUN:
+            yield from ((str(problem), [problem]) for problem in part)
+        else:
+            last = part[-1].frame
+            yield str(part[0]), part[:1]
+            yield part[0].likewise(last or 0), part[1:]
+
+
+def _rest_of_kind(hidden: Sequence[Problem]) -> str:
+    """Count the problems of one kind in one file that have no line, and their items."""
+    items = {problem.item for problem in hidden if problem.item is not None}
+    where = f", of {counted(len(items), 'item', spec=',')}" if items else ""
+    if where and any(problem.is_count for problem in hidden):
+        where += " or more"
+    text = _more(hidden, where)
+    return str(replace(hidden[0], message=text, item=None, frame=None, offset=None))
+
+
+def _more(hidden: Sequence[Problem], where: str = "") -> str:
+    """Count problems that have no line, and say what gives them one."""
+    more = sum(problem.count for problem in hidden)
+    listed = sum(not problem.is_count for problem in hidden)
+    given = "all" if listed == more else f"{listed:,}"
+    text = f": --limit 0 or --json gives {given} of them" if listed else ""
+    text += ", the rest is counted only" if 0 < listed < more else ""
+    return f"and {more:,} more{where}{text or ', which are counted only'}"

@@ -78,10 +78,66 @@ def test_a_hole_takes_few_lines_an_item_so_that_all_are_named(gulp2, tmp_path):
     make_gulp_directory(folder, num_items=12, num_frames=30, items_per_chunk=12).close()
     path = folder / "data_0.gulp"
     path.write_bytes(bytes(path.stat().st_size))
-    lines = gulp2("check", "--deep", folder, status=1).stdout.splitlines()
+    words = ["check", "--deep", "--limit", "0", folder]
+    lines = gulp2(*words, status=1).stdout.splitlines()
     assert len(lines) < 100
     for item in range(12):
         assert sum(f"item 'item{item}', frames 1 to 29" in line for line in lines) == 3
+
+
+def test_a_fault_of_many_items_of_a_file_hides_no_other(gulp2, tmp_path):
+    folder = tmp_path / "cut"
+    make_gulp_directory(folder, num_items=160, num_frames=1, items_per_chunk=80).close()
+    (folder / "data_0.gulp").write_bytes(b"")
+    (folder / "data_1.gulp").write_bytes((folder / "data_1.gulp").read_bytes()[:-4])
+    lines = gulp2("check", folder, status=1).stdout.splitlines()
+    assert lines[0].endswith("[empty-data-file]")
+    assert [line.partition(": ")[0] for line in lines[1:6]] == [
+        f"data_0.gulp, item 'item{n}', frame 0, byte {offset}"
+        for n, offset in enumerate(offsets(folder, 5))
+    ]
+    assert lines[6] == (
+        "data_0.gulp: and 75 more, of 75 items: --limit 0 or --json gives all of them "
+        "[span-outside-file]"
+    )
+    assert lines[7].startswith("data_1.gulp, byte ")
+    assert lines[8].startswith("data_1.gulp, item 'item159', frame 0, byte ")
+    assert "cut: 83 problems in 160 frames" in lines[9]
+    whole = gulp2("check", "--limit", "0", folder, status=1).stdout.splitlines()
+    assert sum("data_0.gulp, item " in line for line in whole) == 80
+    report = json.loads(gulp2("check", "--json", folder, status=1).stdout)
+    assert len(report["problems"]) == 83
+    # A line that stands for others stands for them behind the limit as well.
+    last = gulp2("check", "--limit", "6", folder, status=1).stdout.splitlines()[6]
+    assert last == "and 77 more: --limit 0 or --json gives all of them"
+
+
+def offsets(folder, count):
+    """Give where the first frames of the first chunk begin."""
+    entries = json.loads((folder / "meta_0.gmeta").read_text()).values()
+    return [entry["frame_info"][0][0] for entry in entries][:count]
+
+
+def test_items_that_are_counted_only_are_said_to_be_more(gulp2, tmp_path, monkeypatch):
+    monkeypatch.setattr("gulpio2.sanity.report._MOST", 7)
+    make_gulp_directory(tmp_path, num_items=9, num_frames=1, items_per_chunk=9).close()
+    (tmp_path / "data_0.gulp").write_bytes(b"")
+    lines = gulp2("check", tmp_path, status=1).stdout.splitlines()
+    assert lines[6] == (
+        "data_0.gulp: and 4 more, of 2 items or more: --limit 0 or --json gives 2 of "
+        "them, the rest is counted only [span-outside-file]"
+    )
+
+
+def test_spans_of_no_item_are_counted_behind_the_first_ones(gulp2, tmp_path):
+    make_gulp_directory(tmp_path, num_items=16, num_frames=1, items_per_chunk=16)
+    entries = json.loads((tmp_path / "meta_0.gmeta").read_text())
+    kept = {id_: entry for id_, entry in entries.items() if int(id_[4:]) % 2}
+    (tmp_path / "meta_0.gmeta").write_text(json.dumps(kept))
+    lines = gulp2("check", tmp_path, status=1).stdout.splitlines()
+    spans = [line for line in lines if line.endswith("[unreferenced-bytes]")]
+    assert len(spans) == 6
+    assert spans[5].startswith("data_0.gulp: and 3 more: --limit 0 or --json gives all")
 
 
 def test_what_is_counted_only_is_not_promised(gulp2, gulped, monkeypatch):
