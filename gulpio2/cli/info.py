@@ -72,8 +72,12 @@ def info(
     that is gulp2 check. A data file that cannot be opened or read, and a link that
     leads to nothing, are named beside what the rest holds, and the exit status is 1.
     Chunks and shares that gulp.json tells of and that are not there are named as well.
+
+    Its bytes are those of the frames of items. Data files may hold more: frames of
+    deleted items, and holes where such were. gulp2 check counts the data files, whose
+    bytes are told here where they differ, and are data_bytes in --json.
     """
-    from gulpio2.cli.progress import ProgressBar
+    from gulpio2.cli.progress import ProgressBar, data_bytes
     from gulpio2.cli.summary import summarize
     from gulpio2.errors import MetaFileError, StorageNotFoundError
     from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME, list_chunks
@@ -87,6 +91,7 @@ def info(
             summary = summarize(
                 opened, label_key=label_key, sample=sample, progress=bar
             )
+        summary.data_bytes = data_bytes(directory)
         summary.refused |= _broken_links(directory)
         warning = ""
         try:
@@ -169,6 +174,7 @@ def _to_json(
         "frames": summary.frames,
         "frames_per_item": {"min": least, "median": median, "max": most},
         "bytes": summary.num_bytes,
+        "data_bytes": summary.data_bytes,
         "seconds": summary.seconds,
         "timed_items": summary.timed_items,
         "frame_rates": dict(summary.frame_rates.most_common()),
@@ -214,7 +220,9 @@ def _to_lines(
     per_item = f" (an item: {least:,} to {most:,}, median {median:,.10g})"
     yield f"  frames     {summary.frames:,}{per_item if summary.items else ''}"
     per_frame = f" ({size(summary.num_bytes / max(summary.frames, 1))} a frame)"
-    yield f"  bytes      {size(summary.num_bytes)}{per_frame if summary.frames else ''}"
+    told, in_files = size(summary.num_bytes), size(summary.data_bytes)
+    files = f", {in_files} in the data files" if told != in_files else ""
+    yield f"  bytes      {told}{per_frame if summary.frames else ''}{files}"
     if summary.timed_items:
         yield (
             f"  duration   {_duration(summary.seconds)}"

@@ -43,6 +43,9 @@ class Summary:
     frames: int = 0
     num_bytes: int = 0
     """Bytes of the records."""
+    data_bytes: int = 0
+    """Bytes of the data files, as a check counts them: also deleted frames and holes.
+    `summarize` leaves it, as it opens none of them."""
     frames_per_item: tuple[int, float, int] = (0, 0.0, 0)
     """Least, median and most."""
     seconds: float = 0.0

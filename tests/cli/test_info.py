@@ -12,6 +12,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.cli.summary import refusal, spread, summarize
+from gulpio2.cli.terminal import size
 from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.testing import make_frames, make_gulp_directory
@@ -33,6 +34,25 @@ def test_the_counts_are_right(gulp2, gulped):
     assert info["metadata_keys"] == {"number": 4}
     assert info["labels"] == {}
     assert info["runs"] == []
+
+
+def test_deleted_frames_and_holes_count_in_the_data_files_alone(gulp2, gulped):
+    def bytes_of(command):
+        return json.loads(gulp2(command, "--json", gulped).stdout)
+
+    told = bytes_of("info")
+    assert told["data_bytes"] == told["bytes"] == bytes_of("check")["bytes"]
+    assert "data files" not in gulp2("info", gulped).stdout
+    gulp2("delete", gulped, "item0")
+    after = bytes_of("info")
+    assert after["bytes"] < told["bytes"]
+    gulp2("compact", gulped)  # leaves a hole before item1
+    assert bytes_of("info")["bytes"] == after["bytes"]
+    assert bytes_of("info")["data_bytes"] == bytes_of("check")["bytes"]
+    assert bytes_of("info")["data_bytes"] == told["bytes"]
+    assert f"a frame), {size(told['bytes'])} in the data files" in (
+        gulp2("info", gulped).stdout
+    )
 
 
 def test_a_video_has_a_duration_a_rate_and_a_maker(gulp2, tmp_path, make_video):
