@@ -73,6 +73,9 @@ def info(
     leads to nothing, are named beside what the rest holds, and the exit status is 1.
     Chunks and shares that gulp.json tells of and that are not there are named as well.
 
+    Sizes are of first frames: that later ones of an item have another is told by
+    gulp2 check --deep, which reads all.
+
     Its bytes are those of the frames of items. Data files may hold more: frames of
     deleted items, and holes where such were. gulp2 check counts the data files, whose
     bytes are told here where they differ, and are data_bytes in --json.

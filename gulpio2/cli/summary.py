@@ -54,7 +54,8 @@ class Summary:
     frame_rates: Counter[str] = field(default_factory=Counter)
     """Frames per second to items; 'variable' where frames are not evenly spaced."""
     frame_sizes: Counter[str] = field(default_factory=Counter)
-    """Width, height and colour of the first frame to items, among those looked at."""
+    """Width, height and colour of the first frame to items, among those looked at.
+    No map has the sizes of the others, and to read them all is what a check does."""
     sampled_items: int = 0
     """Items whose first frame was looked at."""
     labels: Counter[str] = field(default_factory=Counter)

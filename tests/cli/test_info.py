@@ -440,3 +440,16 @@ def test_a_process_that_may_open_no_more_files_does_not_blame_them(gulped):
         many = StorageError(errno.EMFILE, "Too many open files")
         assert refusal(item, many) == ""
         assert refusal(item, StorageError(errno.EIO, "cannot read")) == ""
+
+
+def test_sizes_of_later_frames_are_told_by_a_deep_check(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("two", {}, [*make_frames(1, 24, 32), *make_frames(1, 24, 18)])
+    assert info_of(gulp2, tmp_path)["frame_sizes"] == {"32x24 4:4:4": 1}
+    help_text = " ".join(gulp2("info", "--help").stdout.split())
+    assert "later ones of an item have another is told by gulp2 check --deep" in (
+        help_text
+    )
+    told = gulp2("check", "--deep", tmp_path).stdout
+    assert "item 'two': has frames of 2 sizes" in told
