@@ -248,7 +248,7 @@ class ChunkSession:
             if map_file.may_be(content):  # then what it speaks of must stay
                 self._note(content, note_map)
             elif isinstance(cause, StorageError) and (
-                is_new or (is_mapped and not map_file.path.exists())
+                is_new or (is_mapped and _is_gone(map_file.path))
             ):
                 raise left_without_map(cause, path, is_new=is_new) from cause
             raise
@@ -310,6 +310,14 @@ class ChunkSession:
     def close(self) -> None:
         """Close the data file."""
         self.writer.close()
+
+
+def _is_gone(path: Path) -> bool:
+    """Tell whether nothing is there for sure, beside an error that is to be told."""
+    try:
+        return not is_there(path)
+    except StorageError:
+        return False
 
 
 def begin_writing(

@@ -188,6 +188,45 @@ def test_an_append_says_that_it_cannot_ask_for_other_names(tmp_path, refuse):
     assert any(f"cannot look at {path}: Stale" in error for error in raised)
 
 
+def test_a_new_chunk_says_which_file_it_cannot_look_at(tmp_path, refuse):
+    path = tmp_path / "data_0.gulp"
+
+    def write_new(_):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        chunk = GulpChunk(path, tmp_path / "meta_0.gmeta")
+        with chunk.open("ab"):
+            chunk.append("new", {}, [FRAME])
+
+    raised = fail_at_each(refuse, path, write_new)
+    assert raised
+    assert all(f"{path}: Stale" in error for error in raised)
+
+
+def test_a_map_that_cannot_be_looked_at_hides_no_other_error(tmp_path, refuse):
+    """As the data file cannot get its name, it is asked whether its map is gone."""
+    path, rename = tmp_path / "data_0.gulp", Path.replace
+
+    def refuse_data(partial, target):
+        if Path(target) == path:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return rename(partial, target)
+
+    def write_anew(_):
+        for file in tmp_path.iterdir():
+            file.unlink()
+        chunk = GulpChunk(path, map_path)
+        with chunk.open("wb"):
+            chunk.append("old", {}, [FRAME])
+        with pytest.MonkeyPatch.context() as patch, chunk.open("wb"):
+            chunk.append("new", {}, [FRAME])
+            patch.setattr(Path, "replace", refuse_data)
+
+    map_path = tmp_path / "meta_0.gmeta"
+    raised = fail_at_each(refuse, map_path, write_anew)
+    assert any("its map is removed" in error for error in raised)
+
+
 def test_a_folder_without_a_chunk_that_does_not_answer_is_not_called_missing(
     tmp_path, refuse
 ):
