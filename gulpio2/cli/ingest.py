@@ -94,8 +94,9 @@ def ingest() -> None:
     An item that cannot be read is reported and left out, the rest is stored, and the
     exit status is 1; so it is where ADAPTER counts more items than it gives, or raises
     an error when it has given its last one, which may be a check of its own.
-    OUTPUT/failures.jsonl lists those that failed in the last ingest, all of them; the
-    first 20 are told on the way (with -vv all). It is 1 as well where --dry-run finds
+    OUTPUT/failures.jsonl lists all that failed, also in earlier ingests of another
+    source, until they are stored; the first 20 are told on the way (with -vv all). The
+    exit status is 1 as well where --dry-run finds
     that the run would be refused, or that it would run out of space, store nothing or
     report ids that are taken.
     """

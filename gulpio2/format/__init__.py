@@ -13,6 +13,7 @@ is the specification that these modules implement.
   `snapshot` to go back to what its entries were.
 * `other_frames`: entries in memory in the places of which the disk has other frames.
 * `manifest`: ``gulp.json``, how a directory was made. `joined_runs`: the runs of many.
+* `failures`: ``failures.jsonl``, what could not be stored.
 * `other_settings`: in what runs differ that are in one directory.
 * `removals`: ``deleted.json``, what was deleted and erased.
 * `checked_json`: small JSON files that carry their own check.

@@ -372,7 +372,7 @@ def check_failures_file(data: bytes) -> tuple[list[Problem], list[Problem]]:
     -------
     problems : list of Problem
     notes : list of Problem
-        How many items the last run could not store.
+        How many items could not be stored.
     """
     lines = data.splitlines()
     for number, line in enumerate(lines, 1):
@@ -385,8 +385,7 @@ def check_failures_file(data: bytes) -> tuple[list[Problem], list[Problem]]:
             return [Problem("bad-failures", text, FAILURES_NAME)], []
     if not lines:
         return [], []
-    text = f"the last ingest could not store {counted(len(lines), 'item')}; the file "
-    text += "names them"
+    text = f"{counted(len(lines), 'item')} could not be ingested; the file names them"
     return [], [Problem("failed-items", text, FAILURES_NAME)]
 
 

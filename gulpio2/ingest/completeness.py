@@ -52,7 +52,7 @@ def is_complete(folder: StrPath, run: Run, plan: RunPlan) -> bool:
         if REMOVALS_NAME in open_store(folder).names():
             # What was deleted is not missing; once erased, nothing names it any more.
             return last.plan is None or same_plan
-        return not _lacks_any(directory, plan, same_ids=same_plan)
+        return not _lacks_any(directory, run, plan, same_ids=same_plan)
 
 
 def settle_not_given(
@@ -101,9 +101,11 @@ def _has_share(old: Run, new: Run) -> bool:
     )
 
 
-def _lacks_any(directory: GulpDirectory, plan: RunPlan, *, same_ids: bool) -> bool:
+def _lacks_any(
+    directory: GulpDirectory, run: Run, plan: RunPlan, *, same_ids: bool
+) -> bool:
     """Tell whether an id is neither stored nor known to have failed."""
-    failed = failed_positions(open_store(directory.output_dir))
+    failed = failed_positions(open_store(directory.output_dir), run)
     # At the position of an item that failed may be another one now, unless all ids are
     # those of the run: then the adapter gave an id that it does not list.
     positions = {position for position, id_ in failed if same_ids or id_ is None}

@@ -486,7 +486,8 @@ class GulpIngestor:
                 counted(self._num_items, "item"),
                 self._num_items - report.not_given,
             )
-        write_records(store, self._described(facts, plan), facts, report)
+        run = self._described(facts, plan)
+        write_records(store, run, facts, report, plan.share)
         self._finish(store, journal)
         refresh_index(self._folder(), publisher.maps.parts)
 
@@ -511,9 +512,10 @@ class GulpIngestor:
         # As if nothing were stored, and without a word of ids that are repeated.
         plan = self._plan(frozenset(), "skip")
         self._refuse_other_count(plan)
-        if not is_complete(self._folder(), self._described(facts, plan), plan):
+        run = self._described(facts, plan)
+        if not is_complete(self._folder(), run, plan):
             return None
-        return replace(plan, tasks=[], failures=known_failures(store, plan))
+        return replace(plan, tasks=[], failures=known_failures(store, plan, run))
 
     def _plan(
         self, stored: frozenset[str], on_duplicate: OnDuplicate | None = None

@@ -15,7 +15,16 @@ from gulpio2.adapters.labels import (
     refuse_lost_labels,
     write_label_file,
 )
+from gulpio2.directory import GulpDirectory
 from gulpio2.errors import MetaFileError
+from gulpio2.format.failures import (
+    INGEST_KEY,
+    digest_of_source,
+    id_of,
+    is_mended,
+    is_of,
+    lines_of,
+)
 from gulpio2.format.joined_runs import join_runs
 from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
 from gulpio2.format.manifest import (
@@ -38,6 +47,8 @@ from gulpio2.storage.base import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gulpio2.codecs.jpeg import EncoderSettings
     from gulpio2.ingest.facts import AdapterFacts
     from gulpio2.ingest.planning import RunPlan
@@ -106,14 +117,26 @@ def write_labels(facts: AdapterFacts, folder: StrPath) -> None:
 
 
 def write_records(
-    store: Store, run: Run, facts: AdapterFacts, report: IngestReport
+    store: Store,
+    run: Run,
+    facts: AdapterFacts,
+    report: IngestReport,
+    positions: Collection[int],
 ) -> None:
     """Write the list of failures and the manifest, at the end of a run.
 
-    The `run` is as `describe_run` gave it. A share is noted even if it stored nothing.
+    The `run` is as `describe_run` gave it, and `positions` are its share. A share is
+    noted even if it stored nothing.
     """
-    if report.failures:
-        store.write_atomically(FAILURES_NAME, dump_failures(report.failures))
+    source = digest_of_source(run)
+    earlier = _lines_of_earlier(
+        store,
+        source,
+        share=None if run.shares is None else positions,
+        failed={failure.id for failure in report.failures},
+    )
+    if lines := earlier + dump_failures(report.failures, source):
+        store.write_atomically(FAILURES_NAME, lines)
     else:
         store.remove(FAILURES_NAME)
     has_news = bool(report.chunks or report.failures or run.shares is not None)
@@ -141,6 +164,28 @@ def write_records(
         store.write_atomically(MANIFEST_NAME, dump_manifest(finished))
 
 
+def _lines_of_earlier(
+    store: Store,
+    source: str,
+    *,
+    share: Collection[int] | None,
+    failed: Collection[str | None],
+) -> bytes:
+    """Give what earlier ingests told of items that this one has not tried.
+
+    Else nothing would say that they are missing. Those that are stored by now are not,
+    and of those that have `failed` again this ingest tells.
+    """
+    lines = lines_of(read_if_there(store, FAILURES_NAME) or b"")
+    lines = [line for line in lines if not is_of(line, source, share)]
+    mended = {id_ for line in lines if (id_ := id_of(line)) in failed}
+    # Opening a folder without a chunk would warn that it is no gulp directory.
+    if lines and list_chunks(store.names()).chunks:
+        with GulpDirectory(store.path("")) as directory:
+            mended |= {id_ for line in lines if (id_ := id_of(line)) in directory}
+    return b"".join(line for line in lines if not is_mended(line, mended))
+
+
 def warn_of_other_metainfo(store: Store, facts: AdapterFacts) -> None:
     """Warn of metainfo of the stored items that this run will replace."""
     before = read_manifest(store).metainfo
@@ -162,8 +207,8 @@ def warn_of_other_metainfo(store: Store, facts: AdapterFacts) -> None:
         )
 
 
-def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:
-    """Give the items of a plan that the last ingest could not store.
+def known_failures(store: Store, plan: RunPlan, run: Run) -> list[ItemFailure]:
+    """Give the items of a plan that its run could not store.
 
     Raises
     ------
@@ -172,7 +217,7 @@ def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:
     """
     require_failures_file(store, read_manifest(store))
     try:
-        found = _listed_failures(store)
+        found = _listed_failures(store, run)
     except (ValueError, TypeError, RecursionError) as cause:
         raise MetaFileError(
             f"{store.path(FAILURES_NAME)} is damaged: {cause}. `gulp2 check` tells more"
@@ -180,17 +225,25 @@ def known_failures(store: Store, plan: RunPlan) -> list[ItemFailure]:
     return [failure for failure in found if failure.position in plan.share]
 
 
-def failed_positions(store: Store) -> frozenset[tuple[int, str | None]]:
-    """Give position and id of each item that the last ingest could not store.
+def failed_positions(store: Store, run: Run) -> frozenset[tuple[int, str | None]]:
+    """Give position and id of each item of a run's source that was not stored.
 
     The id is None where the adapter failed before it gave one.
     """
     try:
-        return frozenset((each.position, each.id) for each in _listed_failures(store))
+        found = _listed_failures(store, run)
     except (ValueError, TypeError, RecursionError):
         return frozenset()  # damaged, and the check says so
+    return frozenset((each.position, each.id) for each in found)
 
 
-def _listed_failures(store: Store) -> list[ItemFailure]:
-    lines = (read_if_there(store, FAILURES_NAME) or b"").splitlines()
-    return [ItemFailure.load(json.loads(line)) for line in lines]
+def _listed_failures(store: Store, run: Run) -> list[ItemFailure]:
+    """Give the failures of the source of a run: those of others have its positions."""
+    source = digest_of_source(run)
+    found = []
+    for line in (read_if_there(store, FAILURES_NAME) or b"").splitlines():
+        failure = json.loads(line)
+        if isinstance(failure, dict) and failure.pop(INGEST_KEY, source) != source:
+            continue
+        found.append(ItemFailure.load(failure))
+    return found

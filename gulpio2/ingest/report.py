@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import IngestError
+from gulpio2.format.failures import INGEST_KEY
 from gulpio2.format.wording import counted
 from gulpio2.ingest.chunk_bar import above_bars
 
@@ -175,10 +176,11 @@ class NotedFailures:
         return IngestError(str(report.failures[0]))
 
 
-def dump_failures(failures: Iterable[ItemFailure]) -> bytes:
-    """Write failures as JSON lines, by position."""
+def dump_failures(failures: Iterable[ItemFailure], source: str) -> bytes:
+    """Write failures as JSON lines, by position, each with the digest of its source."""
     ordered = sorted(failures, key=lambda failure: failure.position)
-    return "".join(json.dumps(asdict(failure)) + "\n" for failure in ordered).encode()
+    lines = ({**asdict(failure), INGEST_KEY: source} for failure in ordered)
+    return "".join(json.dumps(line) + "\n" for line in lines).encode()
 
 
 def tell_with(error: Exception, text: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.labels import write_label_file
 from gulpio2.errors import IngestError, IngestSettingError
+from gulpio2.format.failures import id_of, is_mended, lines_of
 from gulpio2.format.joined_runs import join_runs
 from gulpio2.format.layout import (
     FAILURES_NAME,
@@ -32,7 +33,6 @@ from gulpio2.merge.parts import (
     begin_merge,
     chunks_of_ids,
     data_path,
-    is_mended,
     merged_labels,
     merged_metainfo,
     open_part,
@@ -294,11 +294,13 @@ def _write_failures(parts: list[Part], out: Store) -> int:
     """
     before = _lines_of_failures(out)
     own = [line for part in parts for line in _lines_of_failures(part.store)]
-    stored = {id_ for part in parts for ids in part.chunks.values() for id_ in ids}
+    # What failed again, as with another option, is told by the line of that ingest.
+    tried = {id_ for line in own if (id_ := id_of(line)) is not None}
+    tried.update(id_ for part in parts for ids in part.chunks.values() for id_ in ids)
     told = {*own}
     # Each once: an earlier merge may have brought those of some parts.
     lines = dict.fromkeys(
-        line for line in before if line in told or not is_mended(line, stored)
+        line for line in before if line in told or not is_mended(line, tried)
     )
     lines.update(dict.fromkeys(own))
     if lines and list(lines) != before:
@@ -310,10 +312,7 @@ def _write_failures(parts: list[Part], out: Store) -> int:
 
 def _lines_of_failures(store: Store) -> list[bytes]:
     """Give the lines of `failures.jsonl`, each with its end."""
-    content = read_if_there(store, FAILURES_NAME) or b""
-    if content and not content.endswith(b"\n"):
-        content += b"\n"  # an editor may leave it out, and another line comes behind
-    return content.splitlines(keepends=True)
+    return lines_of(read_if_there(store, FAILURES_NAME) or b"")
 
 
 def _write_manifest(

@@ -47,7 +47,6 @@ __all__ = [
     "begin_merge",
     "chunks_of_ids",
     "data_path",
-    "is_mended",
     "length_of",
     "merged_labels",
     "merged_metainfo",
@@ -59,10 +58,6 @@ __all__ = [
     "refuse_taken",
     "warnings_of_settings",
 ]
-
-# Errors that may be about an id which another item has: if the id is stored, it is
-# perhaps that item's.
-_ABOUT_IDS = {"AdapterContractError", "DuplicateIdError"}
 
 
 @dataclass(slots=True)
@@ -305,15 +300,6 @@ def length_of(part: Part, chunk: int, entries: Mapping[str, Any]) -> int:
     """Give where a data file ends: with what its map, or a compaction, speaks of."""
     erased = part.erased.get(chunk, ())
     return max([end_of(entries), *(stop for _, stop in erased)])
-
-
-def is_mended(line: bytes, stored: Collection[str]) -> bool:
-    """Tell whether a line of `failures.jsonl` is of an item that is stored now."""
-    try:
-        failure = json.loads(line)
-        return failure["id"] in stored and failure["error"] not in _ABOUT_IDS
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return False  # damaged, and the check says so
 
 
 def data_path(store: Store, number: int) -> Path:

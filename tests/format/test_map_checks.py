@@ -427,7 +427,7 @@ def test_failed_items_are_counted_in_a_note():
     problems, notes = check_failures_file(line * 3)
     assert problems == []
     assert str(notes[0]) == (
-        "failures.jsonl: the last ingest could not store 3 items; the file names them "
+        "failures.jsonl: 3 items could not be ingested; the file names them "
         "[failed-items]"
     )
     assert check_failures_file(b"") == ([], [])

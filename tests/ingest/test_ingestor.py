@@ -279,7 +279,9 @@ def test_a_source_that_cannot_be_read_costs_that_item(tmp_path, workers):
     assert [failure.id for failure in report.failures] == ["item1", "item4"]
     assert {failure.id for failure in told} == {"item1", "item4"}
     lines = (tmp_path / "failures.jsonl").read_text().splitlines()
-    assert json.loads(lines[0]) == {
+    first = json.loads(lines[0])
+    assert len(first.pop("ingest")) == 16
+    assert first == {
         "position": 1,
         "id": "item1",
         "source": None,
@@ -308,11 +310,73 @@ def test_failures_can_be_allowed(tmp_path):
     assert len(GulpDirectory(tmp_path)) == 2
 
 
+class Mending(FrameAdapter):
+    """Is told of what fails after it was made: its options are those of one source."""
+
+    def failing(self, *positions):
+        self.bad = positions
+        return self
+
+
 def test_a_run_without_failures_removes_the_list_of_the_run_before(tmp_path):
-    GulpIngestor(FrameAdapter(num_items=3, bad=[1]), tmp_path, 2, 1).run()
-    assert (tmp_path / "failures.jsonl").exists()
-    GulpIngestor(ListAdapter([an_item("x")]), tmp_path, 2, 1).run()
+    GulpIngestor(Mending(num_items=3).failing(1), tmp_path, 2, 1).run()
+    assert listed(tmp_path) == [(1, "item1")]
+    GulpIngestor(Mending(num_items=3), tmp_path, 2, 1, on_duplicate="skip").run()
     assert not (tmp_path / "failures.jsonl").exists()
+
+
+def listed(folder):
+    """Give position and id of what is listed as failed."""
+    lines = (folder / "failures.jsonl").read_text().splitlines()
+    return [(line["position"], line["id"]) for line in map(json.loads, lines)]
+
+
+class Others(Mending):
+    """Has ids of its own."""
+
+    def item_ids(self):
+        return [f"otheritem{number}" for number in range(self.num_items)]
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            yield {**item, "id": f"other{item['id']}"}
+
+
+def test_what_an_earlier_ingest_could_not_store_stays_listed(tmp_path, caplog):
+    """Who is given the directory must know of all that is missing."""
+    GulpIngestor(Mending(num_items=3).failing(1), tmp_path, 2, 1).run()
+    GulpIngestor(Others(num_items=4).failing(0), tmp_path, 2, 1).run()
+    assert listed(tmp_path) == [(1, "item1"), (0, "otheritem0")]
+    report = check_directory(tmp_path)
+    assert report.problems == []
+    assert [note.code for note in report.notes] == ["failed-items"]
+    caplog.clear()
+    # What was tried again is told anew, whether it came or not.
+    again = Others(num_items=4)
+    GulpIngestor(again, tmp_path, 2, 1, on_duplicate="skip").run()
+    assert listed(tmp_path) == [(1, "item1")]
+    assert not caplog.records
+    # As where another option is to help: it is another ingest then.
+    other = Mending(num_items=3, num_frames=3).failing(1)
+    GulpIngestor(other, tmp_path, 2, 1, on_duplicate="skip").run()
+    assert listed(tmp_path) == [(1, "item1")]
+    other = Mending(num_items=3, num_frames=2)
+    GulpIngestor(other, tmp_path, 2, 1, on_duplicate="skip").run()
+    assert not (tmp_path / "failures.jsonl").exists()
+    assert check_directory(tmp_path, deep=True).notes == []
+
+
+def test_failures_of_another_source_say_nothing_of_items_at_their_places(tmp_path):
+    GulpIngestor(Mending(num_items=3).failing(1), tmp_path, 2, 1).run()
+    GulpIngestor(Others(num_items=3), tmp_path, 2, 1).run()
+    again = GulpIngestor(
+        Others(num_items=3), tmp_path, 2, 1, resume=True, on_duplicate="skip"
+    )
+    assert again.run().failures == []
+    chunk = GulpDirectory(tmp_path).chunk_objs_lookup[2]
+    with chunk.open("ab"):
+        del chunk.meta_dict["otheritem1"]
+    assert again.run().items == 1  # it is not taken for one that has failed
 
 
 class LabelledAdapter(ListingAdapter):
@@ -331,7 +395,8 @@ def test_a_run_that_has_nothing_to_store_leaves_a_directory_that_is_whole(
     items = [an_item("a"), an_item("b", frames=[])]
     GulpIngestor(kind(items), tmp_path, 2, 1).run()
     assert (tmp_path / "failures.jsonl").exists()
-    again = kind([an_item("a")])
+    again = kind(items)
+    del again.items[1]
     again.labels = ("a", "z")
     report = GulpIngestor(again, tmp_path, 2, 1, on_duplicate="skip").run()
     assert (report.items, report.skipped) == (0, 1)

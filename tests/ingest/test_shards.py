@@ -1,6 +1,7 @@
 """A share of an ingest: what is in it, and when it is complete."""
 
 import errno
+import json
 from typing import Any
 
 import pytest
@@ -360,3 +361,12 @@ def test_a_share_that_is_not_there_is_refused_with_those_that_are(count, others)
     told = f"no shard 4 of {count}; of {others} they are 1/{others} to {others}/"
     with pytest.raises(IngestSettingError, match=told):
         Shard(4, count)
+
+
+def test_what_a_share_could_not_store_stays_listed_beside_another_share(tmp_path):
+    for number, bad in ((1, [1]), (2, [7]), (2, [])):
+        ingestor = make(tmp_path, shard=Shard(number, 2), on_duplicate="skip")
+        ingestor.adapter.bad = bad
+        ingestor.run()
+    (line,) = (tmp_path / "failures.jsonl").read_text().splitlines()
+    assert json.loads(line)["id"] == "item1"
