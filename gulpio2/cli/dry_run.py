@@ -112,6 +112,7 @@ def _look_ahead(
             encoder,
             positions=positions,
             stored=stored,
+            share=settings.sample_share,
             progress=bar,
             expect=partial(setattr, bar, "total"),
         )

@@ -129,6 +129,8 @@ def adapter_command(name: str, cls: type, here: Path) -> click.Command:
             if ctx.get_parameter_source(key) is ParameterSource.COMMANDLINE
         }
         settings = Settings(**{k: v for k, v in values.items() if k in SETTING_NAMES})
+        if "sample_share" in given and not settings.dry_run:
+            raise click.UsageError("--sample-share is for --dry-run alone", ctx)
         if _from_here(Path()) != here:
             settings = replace(settings, output=here / settings.output)
         if settings.shard is not None:

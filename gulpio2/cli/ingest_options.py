@@ -45,6 +45,7 @@ class Settings:
     ignore_space: bool
     as_json: bool
     dry_run: bool
+    sample_share: float
 
 
 SETTING_NAMES = frozenset(Settings.__dataclass_fields__)
@@ -121,6 +122,14 @@ def ingest_options(function: Callable[..., None]) -> Callable[..., None]:
             help="Begin even if an estimate says that the disk has no room for it.",
         ),
         dry_run_option,
+        click.option(
+            "--sample-share",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=0.01,
+            show_default=True,
+            help="Part of the items that --dry-run reads, 20 at least; 1 for all of "
+            "them, one after another: then it counts all that will fail.",
+        ),
         json_option("the report as JSON"),
         verbosity_options,
     ]

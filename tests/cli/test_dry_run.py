@@ -44,6 +44,34 @@ def test_a_dry_run_counts_repeated_and_stored_ids(gulp2, tmp_path, make_video):
     assert sorted(Path("out").iterdir()) == before
 
 
+def test_a_dry_run_finds_each_item_that_will_fail_where_it_is_to_read_all(
+    gulp2, tmp_path, make_video
+):
+    make_video(tmp_path / "videos" / "0.mp4", 1)
+    for n in range(1, 60):
+        shutil.copy(tmp_path / "videos" / "0.mp4", tmp_path / "videos" / f"{n}.mp4")
+    for n in (7, 31, 58):
+        (tmp_path / "videos" / f"{n}.mp4").write_bytes(b"none")
+    words = ["ingest", "video-folder", "videos", "out", "--dry-run", "--json"]
+    found = json.loads(gulp2(*words).stdout)["estimate"]
+    assert found["sampled"] < 60
+    found = json.loads(gulp2(*words, "--sample-share", "1").stdout)["estimate"]
+    assert found["sampled"] == 60
+    (oddity,) = found["oddities"]
+    assert (oddity["sampled"], oddity["expected"]) == (3, 3)
+    for n in (7, 31, 58):
+        assert any(f"/{n}.mp4" in each for each in oddity["examples"])
+
+
+@pytest.mark.parametrize(
+    "words", [["--dry-run", "--sample-share", "0"], ["--sample-share", "1"]]
+)
+def test_a_share_of_no_sample_is_wrong_usage(gulp2, tmp_path, words):
+    (tmp_path / "videos").mkdir()
+    result = gulp2("ingest", "video-folder", "videos", "out", *words, status=2)
+    assert "--sample-share" in result.stderr
+
+
 def test_a_dry_run_foretells_the_status_of_the_run(gulp2, tmp_path, make_video):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "1.mp4").write_bytes(b"none")
