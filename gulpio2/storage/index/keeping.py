@@ -6,6 +6,7 @@ import logging
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -165,11 +166,18 @@ def build_index(
     UnusualMapError
         A map can be read, but not be put into columns.
     """
+    return _made_again(partial(replace_index, path, thorough=thorough), progress)
+
+
+def _made_again(
+    build: Callable[..., IndexSummary | None], progress: Progress
+) -> IndexSummary | None:
+    """Make an index, and again where another changes the directory or makes its own."""
     for _ in range(_TIMES_AGAIN):
         with suppress(*_MEANWHILE):
-            return replace_index(path, thorough=thorough, progress=progress)
+            return build(progress=progress)
         progress = no_progress
-    return replace_index(path, thorough=thorough, progress=progress)
+    return build(progress=progress)
 
 
 def refresh_index(
@@ -201,14 +209,15 @@ def refresh_index(
     def tell(*, num_bytes: int = 0, **_: int) -> None:
         progress(num_bytes=num_bytes)
 
+    build = partial(
+        replace_index,
+        path,
+        forgetting=forgetting,
+        ahead=ahead,
+        after_change=True,
+    )
     try:
-        summary = replace_index(
-            path,
-            forgetting=forgetting,
-            progress=tell,
-            ahead=ahead,
-            after_change=True,
-        )
+        summary = _made_again(build, tell)
     except Exception as cause:  # noqa: BLE001  # what was just written is whole
         # What the system refuses, it would refuse that command as well.
         is_refused = isinstance(cause, StorageError)

@@ -24,6 +24,7 @@ from gulpio2.storage.index.keeping import (
     refresh_index,
     remove_index,
 )
+from gulpio2.storage.local import LocalStore
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from tests.storage.index.conftest import assert_same, plain, write_chunks
 
@@ -155,6 +156,28 @@ def test_a_repair_gives_a_directory_that_is_indexed_by_itself(folder, tmp_path):
     build_index(folder)
     repair_directory(folder, tmp_path / "mended")
     assert_same(GulpDirectory(tmp_path / "mended", indexed=True), plain(folder))
+
+
+@pytest.mark.parametrize("change", [change_by_deleting, change_by_merging])
+def test_an_index_is_made_again_where_another_makes_its_own_meanwhile(
+    folder, monkeypatch, caplog, change
+):
+    build_index(folder)
+    rename = LocalStore.rename
+    others: list[str] = []
+
+    def meanwhile(self: LocalStore, source: str, target: str, **options: Any) -> None:
+        if target == "index.arrow" and not others:
+            others.append(source)
+            build_index(folder)  # which removes what there is of another
+        rename(self, source, target, **options)
+
+    monkeypatch.setattr(LocalStore, "rename", meanwhile)
+    change(folder)
+    assert others
+    assert caplog.text == ""
+    assert index_state(folder).is_fresh
+    assert check_index(folder) == []
 
 
 def test_the_state_tells_what_is_amiss(folder):
