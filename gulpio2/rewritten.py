@@ -27,6 +27,7 @@ from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import Entries
 from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.local import LocalStore
+from gulpio2.storage.locks import is_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -102,7 +103,7 @@ class RewriteGuard:
         store: Store,
         prefix: str,
         loaded: Callable[[int], LoadedMap | None],
-        before: Callable[[str], None] | None,
+        before: Callable[[str, int], bool] | None,
     ) -> None:
         self._store = store
         self._prefix = prefix
@@ -123,8 +124,13 @@ class RewriteGuard:
         begin = len(self._prefix)
         return data_number(path[begin:]) if path.startswith(self._prefix) else None
 
-    def __call__(self, path: str) -> None:
+    def __call__(self, path: str, fd: int) -> bool:
         """Look at the map of a data file that was opened just now.
+
+        Returns
+        -------
+        bool
+            False where the map may be of another file, which has the path by now.
 
         Raises
         ------
@@ -135,15 +141,13 @@ class RewriteGuard:
         loaded = None if number is None else self._loaded(number)
         # Of a chunk that was added since, the directory has read no map.
         if number is None or loaded is None or loaded.state is None:
-            self.chunks(path)
-            return
+            return self.chunks(path, fd)
         state = self._maps.state(number)
         if state == loaded.state:
-            return
+            return True
         chunk = loaded.chunk()
         if chunk is None:  # a program has taken it out, and may have it still
-            self.chunks(path)
-            return
+            return self.chunks(path, fd)
         seen, fault = self._seen.get(number, (None, ""))
         if seen is None or seen != state:
             fault = self._compare(number, chunk, loaded.said)
@@ -156,6 +160,7 @@ class RewriteGuard:
                 f"{path} was written anew since its directory was opened: {fault}. "
                 "Open the directory again"
             )
+        return is_at(fd, path)
 
     def _compare(
         self,
@@ -189,22 +194,30 @@ class _ChunkGuards:
         """Look at this one, too, as long as it is there."""
         self._chunks[id(chunk)] = chunk
 
-    def __call__(self, path: str) -> None:
+    def __call__(self, path: str, fd: int) -> bool:
         """Look at the map of a data file that was opened just now.
+
+        Returns
+        -------
+        bool
+            False where the map may be of another file, which has the path by now.
 
         Raises
         ------
         MetaFileError
             The chunk was written anew, or its map is gone or damaged.
         """
+        is_compared = False
         for chunk in (each() for each in self._chunks.valuerefs()):
             if chunk is None or str(chunk.data_file_path) != path:
                 continue
+            is_compared = True
             if fault := _fault_of(chunk):
                 raise MetaFileError(
                     f"{path} was written anew since its map was read: {fault}. Open "
                     "the chunk again"
                 )
+        return not is_compared or is_at(fd, path)
 
 
 def watched(chunk: _Chunk, pool: HandlePool) -> HandlePool:

@@ -15,6 +15,7 @@ import pytest
 from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import MapChangedError, MetaFileError
 from gulpio2.removal import compact_directory, delete_items
+from gulpio2.storage import handles
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.map_file import MapFile
 
@@ -549,7 +550,29 @@ def test_chunks_may_be_added_while_another_thread_opens_a_file(folder):
             more = threads.submit(add)
             while not more.done():
                 assert pool.on_open is not None
-                pool.on_open("elsewhere")
+                pool.on_open("elsewhere", -1)
             assert len(chunks) == len(more.result())
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("is_alone", [False, True], ids=["directory", "chunk"])
+def test_a_data_file_that_is_replaced_while_it_is_opened_is_opened_again(
+    folder, directory, monkeypatch, is_alone
+):
+    paths = folder / "data_0.gulp", folder / "meta_0.gmeta"
+    source = GulpChunk(*paths) if is_alone else directory
+    really_open = handles._open
+    opened: list[str] = []
+
+    def open_meanwhile(path: str) -> Any:
+        handle = really_open(path)
+        if not opened:
+            write(folder, LEVELS)  # whose map says what was read
+        opened.append(path)
+        return handle
+
+    monkeypatch.setattr(handles, "_open", open_meanwhile)
+    write(folder, LEVELS[::-1])
+    assert levels_in(source) == [0, 100, 200]
+    assert len(opened) > 1

@@ -227,9 +227,10 @@ class HandlePool:
 
     def __init__(self, max_open: int = DEFAULT_MAX_OPEN) -> None:
         self.max_open = max_open
-        # Called with the path of each file that was opened, before it is read; may
-        # raise. It must not read through this pool.
-        self.on_open: Callable[[str], None] | None = None
+        # Called with the path of each file that was opened, and its descriptor, before
+        # it is read; may raise. False: another file has the path by now, and is to be
+        # opened. It must not read through this pool.
+        self.on_open: Callable[[str, int], bool] | None = None
         self._handles: OrderedDict[str, _Handle] = OrderedDict()
         renew_in_children(self, HandlePool._renew_lock)
         with _pools_lock:
@@ -327,9 +328,10 @@ class HandlePool:
             del handles  # what is let go of meanwhile would stay open by it
             # Under the lock: a file that `close` was to let go of must not come after.
             handle = _open(path)
-            _keep_to_share(handle.fd)
             if self.on_open is not None:
-                self.on_open(path)
+                while not self.on_open(path, handle.fd):
+                    handle = _open(path)
+            _keep_to_share(handle.fd)
             handles = self._handles
             handles[path] = handle
             if len(handles) > self.max_open:
