@@ -59,7 +59,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """Make a directory with an index and, in another folder, with a deleted item."""
+    """Make directories with an index: see `kind_of`."""
     root = Path(tmp_path_factory.mktemp("prepared"))
     folder = root / "plain" / "all"
     folder.mkdir(parents=True)
@@ -77,18 +77,27 @@ def prepared(tmp_path_factory):
     with chunk.open("ab"):
         chunk.append("item7", {"n": 7}, drawn(7))
     delete_items(root / "deleted" / "all", ["item7"])
-    for operation in range(1, 1000):
-        folder = root / "interrupted" / "all"
-        shutil.copytree(root / "plain", folder.parent)
-        assert is_killed(operation, PROGRAMS["resume"].work, folder, 0)
-        if (folder / meta_name(3)).exists():
-            break
-        shutil.rmtree(folder.parent)
+    for kind in ("plain", "deleted"):
+        for operation in range(1, 1000):
+            folder = root / f"{kind} interrupted" / "all"
+            shutil.copytree(root / kind, folder.parent)
+            assert is_killed(operation, PROGRAMS["resume"].work, folder, 0)
+            if (folder / meta_name(3)).exists():
+                break
+            shutil.rmtree(folder.parent)
     for program in PROGRAMS.values():  # so that what forks later has all in memory
         shutil.copytree(root / "plain", root / "first")
         program.work(root / "first" / "all", 0)
         shutil.rmtree(root / "first")
     return root
+
+
+def kind_of(*names):
+    """Say in what folder programs have something to do."""
+    kind = "plain"
+    if "compact" in names and "merge it" not in names:  # which would be refused
+        kind = "deleted"
+    return f"{kind} interrupted" if "resume" in names else kind
 
 
 BASE: State = {f"item{number}": (str(number // 2), number, None) for number in range(6)}
@@ -316,8 +325,7 @@ def test_what_another_does_in_between_loses_nothing(
 ):
     if kill and not PROGRAMS[first].writes:
         pytest.skip("who is killed while it reads has done nothing")
-    kind = {"compact": "deleted", "resume": "interrupted"}.get(first, "plain")
-    shutil.copytree(prepared / kind, tmp_path / "count")
+    shutil.copytree(prepared / kind_of(first), tmp_path / "count")
     operations = count_operations(tmp_path / "count" / "all", PROGRAMS[first])
     moments = [
         (second, number)
@@ -328,9 +336,7 @@ def test_what_another_does_in_between_loses_nothing(
     ]
     runs = reached = 0
     for second, number in moments if LONG else moments[3 :: len(moments) // 6]:
-        kind = "plain"
-        if "compact" in (first, second) and "merge it" not in (first, second):
-            kind = "deleted"
+        kind = kind_of(first, second)
         for patient in (False, True):
             root = tmp_path / f"{runs}"
             shutil.copytree(prepared / kind, root)
