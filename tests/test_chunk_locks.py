@@ -902,6 +902,43 @@ def test_a_reader_waits_for_the_map_of_a_chunk_that_is_written_anew(
     assert "data_0.gulp has no map and is left out" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "opened",
+    [
+        lambda folder: [*GulpDirectory(folder, indexed=False).chunk_lookup],
+        lambda folder: [*GulpDirectory(folder, indexed=True).chunk_lookup],
+        lambda folder: [build_index(folder) is None],
+        lambda folder: [
+            merge_directories([folder], folder.with_name("copy")).items,
+        ],
+    ],
+    ids=["maps", "index", "building", "merge"],
+)
+def test_the_map_of_a_chunk_behind_links_is_waited_for_too(tmp_path, opened):
+    folder, far = tmp_path / "all", tmp_path / "far"
+    folder.mkdir()
+    far.mkdir()
+    with new_chunk(folder).open("wb"):
+        pass
+    with (chunk := new_chunk(folder)).open("wb"):
+        chunk.append("first", {}, JPEGS[:2])
+    for name in ("data_0.gulp", "meta_0.gmeta"):
+        (folder / name).rename(far / name)
+        (folder / name).symlink_to(far / name)
+    expected = opened(folder)
+    shutil.rmtree(folder.with_name("copy"), ignore_errors=True)
+    (folder / "index.arrow").unlink(missing_ok=True)
+    map_, away = far / "meta_0.gmeta", far / "away"
+    map_.rename(away)
+    with ThreadPoolExecutor(1) as pool, WriterLock() as lock:
+        lock.take(far / "data_0.gulp")
+        late = pool.submit(opened, folder)
+        time.sleep(0.1)
+        assert not late.done()
+        away.rename(map_)
+    assert late.result() == expected
+
+
 @pytest.mark.parametrize("is_held", [False, True])
 def test_a_map_that_goes_after_it_was_listed_is_waited_for_by_a_deletion(
     tmp_path, monkeypatch, is_held

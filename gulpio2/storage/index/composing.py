@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ import numpy as np
 from gulpio2.errors import StorageError, StorageNotFoundError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import data_name, meta_name
+from gulpio2.storage.beside_writers import wait_for_map
 from gulpio2.storage.handles import open_descriptor, open_regular
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
@@ -28,7 +30,7 @@ from gulpio2.storage.index.columns import (
 )
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.index.whole import is_whole
-from gulpio2.storage.local import path_in
+from gulpio2.storage.local import LocalStore, path_in
 from gulpio2.storage.refusals import refused
 from gulpio2.types import Progress, no_progress
 
@@ -73,7 +75,8 @@ def map_states(folder: str, numbers: Sequence[int]) -> npt.NDArray[np.int64]:
     Raises
     ------
     StorageError
-        The folder cannot be looked into, or a map is a link that leads nowhere.
+        The folder cannot be looked into, or a map is a link that leads nowhere, also a
+        second after another began to store it.
     """
     try:
         found, sizes, times = _look_at(folder, numbers)
@@ -164,8 +167,9 @@ def _look_at(
             try:
                 state = stat(f"meta_{number}.gmeta", dir_fd=fd)
             except FileNotFoundError:
-                _refuse_broken_link(folder, meta_name(number), fd)
-                continue
+                if (behind := _behind_link(folder, number, fd)) is None:
+                    continue  # gone, and with it its items
+                state = behind
             found.append(number)
             sizes.append(state.st_size)
             times.append(state.st_mtime_ns)
@@ -175,12 +179,16 @@ def _look_at(
     return found, sizes, times
 
 
-def _refuse_broken_link(folder: str, name: str, fd: int) -> None:
-    """Raise if a map is still there, but as a link to what is not."""
+def _behind_link(folder: str, number: int, fd: int) -> os.stat_result | None:
+    """Look behind a link again, once who writes the chunk anew has stored its map."""
+    name = meta_name(number)
     try:
         target = os.readlink(name, dir_fd=fd)
     except OSError:
-        return  # gone, and with it its items
+        return None
+    wait_for_map(LocalStore(folder), number)
+    with suppress(FileNotFoundError):
+        return os.stat(name, dir_fd=fd)
     raise StorageNotFoundError(
         errno.ENOENT,
         f"{Path(folder, name)} is a link to {target}, which is not there, so that the "
