@@ -1,5 +1,8 @@
 """Checking a directory that others change meanwhile, as they may."""
 
+import threading
+from contextlib import ExitStack
+
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
@@ -7,6 +10,7 @@ from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.storage.index import keeping
 from gulpio2.storage.index.keeping import build_index
+from gulpio2.storage.locks import WriterLock
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 
 
@@ -46,6 +50,38 @@ def test_items_that_are_deleted_meanwhile_leave_no_problem(tmp_path, compacted):
     report = check_directory(tmp_path, deep=True, progress=_Once(delete))
     assert (report.problems, report.notes) == ([], [])
     assert report.items == 2
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_the_map_of_a_chunk_that_is_written_anew_is_waited_for(
+    tmp_path, is_listed, is_link
+):
+    folder, away = tmp_path / "all", tmp_path / "away"
+    make_gulp_directory(folder, num_items=4, num_frames=2).close()
+    map_ = folder / "meta_1.gmeta"
+    if is_link:
+        map_ = map_.rename(tmp_path / map_.name)
+        (folder / map_.name).symlink_to(map_)
+    ends = ExitStack()
+
+    def end():
+        away.rename(map_)
+        ends.close()
+
+    later = threading.Timer(0.2, end)
+
+    def begin():
+        ends.enter_context(WriterLock()).take(folder / "data_1.gulp")
+        map_.rename(away)
+        later.start()
+
+    if not is_listed:
+        begin()
+    report = check_directory(folder, progress=_Once(begin) if is_listed else None)
+    later.join()
+    assert [*map(str, report.problems)] == []
+    assert report.items == 4
 
 
 @pytest.mark.parametrize("times", [1, 5])

@@ -7,7 +7,7 @@ import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gulpio2.errors import MetaFileError, StorageError
+from gulpio2.errors import LockedError, MetaFileError, StorageError
 from gulpio2.format.changed_places import note_changed_places
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import Problem, check_ids, check_names, note_gaps
@@ -37,6 +37,7 @@ from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.index import check_index_of
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
+from gulpio2.storage.beside_writers import settled_map, settled_names
 from gulpio2.storage.local import LocalStore, is_folder
 from gulpio2.storage.refusals import broken_link, local_path
 from gulpio2.storage.removals_file import read_removals
@@ -130,7 +131,10 @@ class _DirectoryCheck:
 
     def run(self) -> None:
         """Check everything."""
-        names = self.store.names()
+        try:
+            names = settled_names(self.store)
+        except LockedError:  # for a second already
+            names = self.store.names()
         listing, problems = check_names(names)
         if self._may_have_no_chunk(names):
             problems = [each for each in problems if each.code != "no-chunks"]
@@ -227,7 +231,7 @@ class _DirectoryCheck:
                 before = [*self._state_of(number), self.removals_state]
                 part = CheckReport(all_of.path, all_of.deep, all_of.decoded)
                 self.findings = Findings(part, whole.progress)
-                found = self._check_map(meta_name(number))
+                found = self._check_map(number)
                 if has_data:
                     self.findings.report.chunks += 1
                     self._check_data(number, found)
@@ -284,9 +288,10 @@ class _DirectoryCheck:
                 self.findings.add([unreadable(name, cause)])
             return None
 
-    def _check_map(self, name: str) -> MapFindings:
+    def _check_map(self, number: int) -> MapFindings:
+        name = meta_name(number)
         try:
-            found = check_map(self.store.read(name), name)
+            found = check_map(settled_map(self.store, number), name)
         except OSError as cause:
             found = MapFindings(problems=[unreadable(name, cause)])
         self.findings.add(found.problems, found.notes)
