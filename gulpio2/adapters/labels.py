@@ -34,6 +34,7 @@ __all__ = [
     "merge_labels",
     "read_label_file",
     "refuse_lost_labels",
+    "stored_labels",
     "write_label_file",
 ]
 
@@ -179,6 +180,44 @@ def refuse_lost_labels(folder: StrPath) -> None:
                     "file as it was, with the new labels in numbers of their own, or "
                     "write it anew from the metadata (gulp2 ls --long)"
                 )
+
+
+def stored_labels(folder: StrPath) -> dict[str, int]:
+    """Give the numbers of labels by the metadata of stored items.
+
+    For directories whose ``label2idx.json`` nothing tells of, as where it was not
+    copied with the chunks, or where the adapter that wrote them has no labels and its
+    metadata are those of another directory.
+
+    Parameters
+    ----------
+    folder : str or path object
+        A gulp directory; it may be missing.
+
+    Returns
+    -------
+    dict of str to int
+        In the order of their numbers; empty where items have none, or contradict each
+        other, as where ``idx`` is the number of something else.
+
+    Notes
+    -----
+    It reads all maps.
+    """
+    store = open_store(folder)
+    try:
+        labels: dict[str, int] = {}
+        for number in list_chunks(store.names()).chunks:
+            name = meta_name(number)
+            entries = load_gmeta(store.read(name), where=store.path(name))
+            for label, index in map(_label_of, entries.values()):
+                if index is not None and labels.setdefault(label, index) != index:
+                    return {}
+    finally:
+        store.close()
+    if len(set(labels.values())) < len(labels):
+        return {}
+    return dict(sorted(labels.items(), key=lambda pair: pair[1]))
 
 
 def _label_of(entry: Mapping[str, Any]) -> tuple[str, int | None]:

@@ -13,6 +13,7 @@ from gulpio2.adapters.labels import (
     merge_labels,
     read_label_file,
     refuse_lost_labels,
+    stored_labels,
     write_label_file,
 )
 from gulpio2.directory import GulpDirectory
@@ -26,7 +27,12 @@ from gulpio2.format.failures import (
     lines_of,
 )
 from gulpio2.format.joined_runs import join_runs
-from gulpio2.format.layout import FAILURES_NAME, MANIFEST_NAME, list_chunks
+from gulpio2.format.layout import (
+    FAILURES_NAME,
+    LABELS_NAME,
+    MANIFEST_NAME,
+    list_chunks,
+)
 from gulpio2.format.manifest import (
     Manifest,
     Run,
@@ -107,13 +113,26 @@ def refuse_other_labels(facts: AdapterFacts, folder: StrPath) -> None:
     """
     if facts.labels is not None:
         refuse_lost_labels(folder)
-        merge_labels(read_label_file(folder), facts.labels, where=str(folder))
+        labels = read_label_file(folder)
+        if labels:
+            merge_labels(labels, facts.labels, where=str(folder))
+            return
+        merge_labels(
+            stored_labels(folder),
+            facts.labels,
+            where=f"{folder}, where items have numbers of labels and {LABELS_NAME} is "
+            "missing,",
+            advice=f"put a {LABELS_NAME} there that has them, by the metadata of the "
+            "items (gulp2 ls --long), or ingest into another folder",
+        )
 
 
 def write_labels(facts: AdapterFacts, folder: StrPath) -> None:
     """Write the labels: before the first chunk, whose metadata rely on them."""
     if facts.labels is not None:
-        write_label_file(folder, facts.labels)
+        # Those of items that came without the file, too: the next run asks it alone.
+        known = read_label_file(folder) or stored_labels(folder)
+        write_label_file(folder, {**known, **facts.labels})
 
 
 def write_records(

@@ -8,7 +8,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.adapters.labels import merge_labels, read_label_file, refuse_lost_labels
+from gulpio2.adapters.labels import (
+    merge_labels,
+    read_label_file,
+    refuse_lost_labels,
+    stored_labels,
+)
 from gulpio2.errors import DuplicateIdError, FormatError, IngestError
 from gulpio2.format.gmeta import end_of
 from gulpio2.format.journal import Copying
@@ -261,18 +266,25 @@ def merged_labels(parts: list[Part], target: StrPath) -> dict[str, int]:
     """Join the labels of all, or refuse where they contradict each other."""
     for folder in (target, *(part.path for part in parts)):
         refuse_lost_labels(folder)
-    labels = read_label_file(target)
-    before = [str(target)] if labels else []
-    for part in parts:
+    folders = [str(target), *(str(part.path) for part in parts)]
+    read = {folder: read_label_file(folder) for folder in folders}
+    if not any(read.values()):
+        return {}
+    labels: dict[str, int] = {}
+    before: list[str] = []
+    for folder, own in read.items():
+        # Where there is no such file, its items may have numbers all the same.
+        found = own or stored_labels(folder)
         labels = merge_labels(
             labels,
-            read_label_file(part.path),
-            where=f"{LABELS_NAME} of {' or '.join(before)}",
-            other=f"that of {part.path}",
+            found,
+            where=" or ".join(before),
+            other=f"that of {folder}" if own else f"the metadata of {folder}",
             advice="ingest one of them anew into a folder with a copy of the other's "
             f"{LABELS_NAME}, or keep them apart",
         )
-        before.append(str(part.path))
+        if found:
+            before.append(f"{LABELS_NAME if own else 'metadata'} of {folder}")
     return labels
 
 

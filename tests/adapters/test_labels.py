@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gulpio2 import GulpIngestor
+from gulpio2.adapters import AbstractDatasetAdapter
 from gulpio2.adapters.label_numbers import label_key, number_labels
 from gulpio2.adapters.labels import (
     Custom20BNAdapterMixin,
@@ -17,9 +19,17 @@ from gulpio2.adapters.labels import (
     LabelFileMixin,
     merge_labels,
     read_label_file,
+    stored_labels,
     write_label_file,
 )
 from gulpio2.errors import IngestError, MetaFileError, StorageError
+from gulpio2.merge import merge_directories
+
+GREY = np.zeros((16, 16), np.uint8)
+
+
+def content(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize(
@@ -173,3 +183,83 @@ def test_labels_that_are_numbers_are_found_as_they_are(tmp_path):
         assert missing not in by_label
         with pytest.raises(KeyError):
             by_label[missing]
+
+
+class Numbered(AbstractDatasetAdapter):
+    """An item for each pair of label and number, and no word of labels."""
+
+    def __init__(self, *pairs):
+        self.pairs = pairs
+
+    def __len__(self):
+        return len(self.pairs)
+
+    def iter_data(self, slice_element=None):
+        for number in range(len(self))[slice_element or slice(None)]:
+            label, index = self.pairs[number]
+            meta = {"label": label, "idx": index}
+            yield {"id": f"{label}{number}", "meta": meta, "frames": [GREY]}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([("run", 4), ("jump", 1), ("run", 4)], {"jump": 1, "run": 4}),
+        ([("run", 0), ("run", 1)], {}),  # idx counts something else
+        ([("run", 0), ("jump", 0)], {}),
+        ([("run", None)], {}),
+        ([("run", "1")], {}),
+    ],
+    ids=str,
+)
+def test_stored_items_tell_the_numbers_of_their_labels(tmp_path, pairs, expected):
+    GulpIngestor(Numbered(*pairs), tmp_path / "gulped", 2, 1).run()
+    found = stored_labels(tmp_path / "gulped")
+    assert found == expected
+    assert list(found) == list(expected)
+    assert stored_labels(tmp_path / "missing") == {}
+
+
+class Labelled(Numbered):
+    """The same with the numbers in ``label2idx.json``."""
+
+    def label_mapping(self):
+        return dict(self.pairs)
+
+
+def test_numbers_of_items_that_came_without_the_file_are_not_given_again(tmp_path):
+    folder = tmp_path / "gulped"
+    GulpIngestor(Numbered(("run", 0), ("jump", 1)), folder, 2, 1).run()
+    before = content(folder)
+    message = (
+        r"gulped, where items .* is missing, has '{}' as {}, this run {}\. .*put a"
+    )
+    for pair, told in (
+        (("swim", 0), ("run", 0, "'swim'")),
+        (("jump", 0), ("jump", 1, "as 0")),
+    ):
+        with pytest.raises(IngestError, match=message.format(*told)):
+            GulpIngestor(Labelled(pair), folder, 2, 1).run()
+    assert content(folder) == before
+    GulpIngestor(Labelled(*[("swim", 2)] * 3), folder, 1, 1).run()
+    assert read_label_file(folder) == {"run": 0, "jump": 1, "swim": 2}
+
+
+def test_numbers_of_items_that_came_without_the_file_are_merged(tmp_path):
+    bare, other = tmp_path / "bare", tmp_path / "other"
+    GulpIngestor(Numbered(("run", 0), ("jump", 1)), bare, 2, 1).run()
+    GulpIngestor(Labelled(("swim", 0)), other, 2, 1).run()
+    advised = r"anew into a folder with a copy of the other's label2idx.json"
+    for parts, message in (
+        ([bare, other], rf"metadata of {bare} has 'run' as 0, that of {other} 'swim'"),
+        ([other, bare], rf"of {other} has 'swim' as 0, the metadata of {bare} 'run'"),
+    ):
+        with pytest.raises(IngestError, match=f"{message}.*{advised}"):
+            merge_directories(parts, tmp_path / "both")
+        with pytest.raises(IngestError, match=message):
+            merge_directories(parts[1:], parts[0])
+    assert not (tmp_path / "both").exists()
+    fitting = tmp_path / "fitting"
+    GulpIngestor(Labelled(("walk", 2), ("run", 0)), fitting, 2, 1).run()
+    merge_directories([fitting], bare)
+    assert read_label_file(bare) == {"run": 0, "jump": 1, "walk": 2}
