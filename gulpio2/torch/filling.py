@@ -59,7 +59,11 @@ class SampleMaker:
         self.dataset = dataset
         self.on_corrupt = on_corrupt
         self._pixels = PixelMaker(view, colorspace)
-        self._random_view = view is not None
+        self._plan_of = partial(
+            plan_sample,
+            random_view=view is not None,
+            each_clip=bool(getattr(view, "each_clip", False)),
+        )
         self._ahead = ReadAhead()
         self._shape: tuple[int, ...] = ()
 
@@ -140,7 +144,7 @@ class SampleMaker:
             return None
 
     def _plan(self, leaf: Any, place: Any) -> Plan:
-        return plan_sample(leaf, place, random_view=self._random_view)
+        return self._plan_of(leaf, place)
 
     def make(self, job: Job, rows: Iterable[int], clock: Clock) -> None:
         """Make some samples of a batch.
@@ -261,11 +265,12 @@ class SampleMaker:
             )
         for row in plan.empty:
             rows[row][...] = 0
-        if plan.rows:
-            self._pixels.fill(plan, rows, clock)
+        for part in plan.parts or (plan,):
+            if part.rows:
+                self._pixels.fill(part, rows, clock)
+                clock.frames += len(part.rows)
         for row, earlier in plan.again:
             rows[row][...] = rows[earlier]
-        clock.frames += len(plan.rows)
         return _sample_of(plan)
 
 

@@ -60,9 +60,13 @@ class Plan(NamedTuple):
     """Where the bytes are, if that is known."""
     rng: np.random.Generator | None
     """From which a view chooses its region; None in test mode."""
+    parts: Sequence[Plan] = ()
+    """Its clips, where a view chooses a region for each of them."""
 
 
-def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
+def plan_sample(
+    leaf: Any, place: SampleIndex, *, random_view: bool, each_clip: bool = False
+) -> Plan:
     """Find out all that can be known of a sample before its frames are read.
 
     Parameters
@@ -73,6 +77,8 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
         Which one.
     random_view : bool
         Whether there is a view that may want a generator.
+    each_clip : bool, default False
+        Whether it chooses a region for each clip; in test mode one does for all.
     """
     info: dict[str, Any]
     chosen: ClipIndices
@@ -90,23 +96,18 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
                 f"{counted(info['num_frames'], 'frame')}: leave it out (filter_data, "
                 "indices, a query), or take a sampler that goes past an item's end"
             )
-    rows: Sequence[int] = range(len(indices))
-    again: list[tuple[int, int]] = []
-    empty: list[int] = []
-    if steps is None and (min(indices) < 0 or len(set(indices)) < len(indices)):
-        require_chosen(indices)
-        first: dict[int, int] = {}
-        for row, index in enumerate(indices):
-            if index < 0:
-                empty.append(row)
-            elif (earlier := first.setdefault(index, row)) != row:
-                again.append((row, earlier))
-        indices, rows = list(first), list(first.values())
-    reader, id_ = leaf.source.find(info)
     rng = None
     if random_view and not leaf.test_mode:
         rng = rng_of(derive_seed(place.seed, Purpose.VIEW))
-    return Plan(
+    has_parts = each_clip and rng is not None and len(shape) > 1
+    rows: Sequence[int] = range(len(indices))
+    again: list[tuple[int, int]] = []
+    empty: list[int] = []
+    if steps is None and not has_parts:
+        indices, rows, again, empty = _each_once(indices, rows)
+    reader, id_ = leaf.source.find(info)
+    is_located = bool(indices) and not has_parts
+    plan = Plan(
         leaf,
         info,
         chosen,
@@ -117,6 +118,49 @@ def plan_sample(leaf: Any, place: SampleIndex, *, random_view: bool) -> Plan:
         rows,
         again,
         empty,
-        locate_clip(reader, id_, indices, rows) if indices else None,
+        locate_clip(reader, id_, indices, rows) if is_located else None,
         rng,
     )
+    return _with_parts(plan) if has_parts else plan
+
+
+def _with_parts(plan: Plan) -> Plan:
+    """Plan each clip of a sample by itself; they draw from one generator in turn."""
+    length = plan.shape[-1]
+    parts = []
+    for start in range(0, len(plan.indices), length):
+        stop = start + length
+        indices, rows, again, empty = _each_once(
+            plan.indices[start:stop], range(start, stop)
+        )
+        plan.again.extend(again)
+        plan.empty.extend(empty)
+        located = None
+        if indices:
+            located = locate_clip(plan.reader, plan.id_, indices, rows)
+        parts.append(plan._replace(indices=indices, rows=rows, located=located))
+    return plan._replace(parts=parts)
+
+
+def _each_once(
+    indices: Sequence[int], rows: Sequence[int]
+) -> tuple[Sequence[int], Sequence[int], list[tuple[int, int]], list[int]]:
+    """Leave out frames that come again, and those that there are not.
+
+    Returns
+    -------
+    indices, rows, again, empty
+        As in `Plan`.
+    """
+    again: list[tuple[int, int]] = []
+    empty: list[int] = []
+    if min(indices) >= 0 and len(set(indices)) == len(indices):
+        return indices, rows, again, empty
+    require_chosen(indices)
+    first: dict[int, int] = {}
+    for row, index in zip(rows, indices, strict=True):
+        if index < 0:
+            empty.append(row)
+        elif (earlier := first.setdefault(index, row)) != row:
+            again.append((row, earlier))
+    return list(first), list(first.values()), again, empty

@@ -1,7 +1,8 @@
 """Which part of a stored frame a loader's batches show, and at which size.
 
-A view chooses a region of the frames of a clip, one for all of them, from their size
-and a generator; the region is then decoded, resized and, where it says so, mirrored.
+A view chooses a region from the size of the frames and a generator: one for all clips
+of a sample or, where it has a true ``each_clip``, one for each of them. The region is
+then decoded, resized and, where it says so, mirrored.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NUM_TRIES = 10
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A part of the frames of one clip, in pixels of the stored frame."""
+    """A part of the frames of a clip, in pixels of the stored frame."""
 
     top: int
     """First row."""
@@ -125,6 +126,11 @@ class RandomResizedCrop:
     """Least and largest width for a height of one, in the stored frame."""
     mirrored: float = 0.5
     """How often left and right change places; 0 where that changes the meaning."""
+    each_clip: bool = False
+    """Whether each clip of a sample shows a region of its own, in place of one for all.
+
+    So they are views of a video that a contrastive loss brings together.
+    """
 
     def __post_init__(self) -> None:
         """Check the bounds."""
@@ -137,6 +143,8 @@ class RandomResizedCrop:
         _require_bounds("ratio", self.ratio)
         if not 0 <= as_number(self.mirrored) <= 1:
             raise ValueError(f"mirrored is {self.mirrored!r}, expected 0 to 1")
+        if not isinstance(self.each_clip, bool):
+            raise TypeError(f"each_clip is {self.each_clip!r}, expected True or False")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gulpio2 import GulpDirectory
+from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import FormatError
-from gulpio2.sampling import sample_window
-from gulpio2.testing import make_gulp_directory
+from gulpio2.sampling import ClipIndices, sample_window
+from gulpio2.testing import FrameAdapter, make_gulp_directory
 from gulpio2.torch import (
     CenterCrop,
     GulpClipDataset,
@@ -206,3 +206,101 @@ def test_an_area_that_is_none_is_refused(area):
 def test_a_size_of_other_than_two_edges_is_refused(size):
     with pytest.raises(TypeError, match="expected an edge in pixels, or"):
         CenterCrop(size)
+
+
+PLACES = np.array([[0, 1, 2, 1], [0, 1, 2, 1], [2, -1, 3, 3]])
+
+
+def three_clips(num_frames, *, rng=None):
+    """Choose the same frames twice, one of them again, and others with a gap."""
+    del num_frames, rng
+    return ClipIndices(PLACES, PLACES >= 0)
+
+
+class Ramps(FrameAdapter):
+    """Frames whose pixels tell their row, their column and the frame."""
+
+    def iter_data(self, slice_element=None):
+        rows, columns = np.indices((24, 32))
+        for item in super().iter_data(slice_element):
+            frames = [
+                np.stack([8 * rows, 7 * columns, np.full_like(rows, 60 * number)], -1)
+                for number in range(4)
+            ]
+            yield {**item, "frames": [frame.astype(np.uint8) for frame in frames]}
+
+
+class Somewhere:
+    """A view of somebody's own, as large as what it shows."""
+
+    shape = 8, 8
+
+    def __init__(self, *, each_clip):
+        self.each_clip = each_clip
+
+    def choose(self, height, width, rng):
+        if rng is None:
+            return Region(0, 0, 8, 8)
+        top, left = rng.integers([height - 7, width - 7]).tolist()
+        return Region(top, left, 8, 8)
+
+
+@pytest.fixture
+def ramps(tmp_path):
+    GulpIngestor(Ramps(num_items=3), tmp_path / "gulp", 2, 1).run()
+    return tmp_path / "gulp"
+
+
+def places_of(dataset, view, **making):
+    """Say which part of which frames each clip shows, by all of its pixels."""
+    places = []
+    with GulpLoader(
+        dataset, batch_size=2, view=view, output="numpy", seed=5, **making
+    ) as loader:
+        for clip in (
+            clip for batch in loader for sample in batch.clips for clip in sample
+        ):
+            top, left, _ = np.rint(clip[0].mean((0, 1)) / [8, 7, 60] - [3.5, 3.5, 0])
+            shown = [round(number) for number in clip.mean((1, 2))[:, 2] / 60]
+            for frame in clip:
+                if frame.any():
+                    rows, columns = np.indices((8, 8))
+                    wanted = [8 * (rows + top), 7 * (columns + left)]
+                    assert np.abs(frame[..., :2] - np.stack(wanted, -1)).max() < 6
+            places.append(((int(top), int(left)), shown))
+    return places
+
+
+MAKING: list[dict[str, Any]] = [{"threads": 0}, {"threads": 2}, {"num_workers": 1}]
+
+
+@pytest.mark.parametrize("making", MAKING, ids=str)
+@pytest.mark.parametrize("reader", [GulpDirectory, OnlyDecodes])
+def test_each_clip_of_a_sample_may_show_a_region_of_its_own(ramps, reader, making):
+    dataset = GulpClipDataset(reader(ramps), three_clips)
+    alike = places_of(dataset, Somewhere(each_clip=False), **making)
+    apart = places_of(dataset, Somewhere(each_clip=True), **making)
+    for found in (alike, apart):
+        shown = [numbers for _, numbers in found]
+        assert shown == [[0, 1, 2, 1], [0, 1, 2, 1], [2, 0, 3, 3]] * 3
+    regions = [[place for place, _ in alike[n : n + 3]] for n in (0, 3, 6)]
+    assert [len(set(of_sample)) for of_sample in regions] == [1, 1, 1]
+    others = [[place for place, _ in apart[n : n + 3]] for n in (0, 3, 6)]
+    assert [len(set(of_sample)) for of_sample in others] == [3, 3, 3]
+    assert [first for first, *_ in others] == [first for first, *_ in regions]
+    again = places_of(GulpClipDataset(ramps, three_clips), Somewhere(each_clip=True))
+    assert again == apart
+
+
+def test_in_test_mode_all_clips_show_one_region(ramps):
+    dataset = GulpClipDataset(ramps, three_clips, test_mode=True)
+    found = places_of(dataset, Somewhere(each_clip=True))
+    assert {place for place, _ in found} == {(0, 0)}
+
+
+def test_random_regions_of_each_clip_are_asked_for():
+    assert not RandomResizedCrop(16).each_clip
+    assert RandomResizedCrop(16, each_clip=True).each_clip
+    number: Any = 2
+    with pytest.raises(TypeError, match="each_clip is 2, expected True or False"):
+        RandomResizedCrop(16, each_clip=number)
