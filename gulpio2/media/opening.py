@@ -57,7 +57,17 @@ def open_container(name: str, damage: Damage | None, options: dict[str, str]) ->
         else:
             said = getattr(cause, "strerror", None) or cause.args[-1]
             reason = f"{said}. It is no video, or damaged: leave it out"
+            if _is_empty(Path(name)):
+                reason = "the file is empty. Get it anew, or leave it out"
         raise SourceReadError(f"Video {name!r} cannot be opened: {reason}.") from cause
+
+
+def _is_empty(path: Path) -> bool:
+    """Tell whether it is a file of no bytes, as a download leaves that failed."""
+    try:
+        return path.is_file() and not path.stat().st_size
+    except OSError:  # gone meanwhile, or not to be looked at
+        return False
 
 
 @functools.cache

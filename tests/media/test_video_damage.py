@@ -218,7 +218,9 @@ def test_a_stream_without_a_frame_that_can_be_decoded_is_an_error(
 
 NOT_VIDEOS = [
     pytest.param("none.mp4", None, "does not exist", id="missing"),
-    pytest.param("empty.mp4", b"", "cannot be opened", id="empty"),
+    pytest.param(
+        "empty.mp4", b"", "cannot be opened: the file is empty. Get it anew", id="empty"
+    ),
     pytest.param("text.mp4", b"no video at all\n" * 50, "cannot be opened", id="text"),
     pytest.param("notes.txt", b"a plain text\n" * 50, "is no video", id="text art"),
     pytest.param("zeros.webm", bytes(5000), "cannot be opened", id="zeros"),
