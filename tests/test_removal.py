@@ -925,6 +925,29 @@ def test_what_was_erased_is_not_told_of_a_chunk_that_comes_later(
     assert check_directory(emptied, deep=True).problems == []
 
 
+def test_items_that_were_deleted_and_come_again_are_named(tmp_path, caplog):
+    make_gulp_directory(tmp_path, num_items=6)
+    delete_items(tmp_path, ["item1", "item4"])
+    again = GulpIngestor(FrameAdapter(num_items=7), tmp_path, 2, 1, on_duplicate="skip")
+    again.run()
+    told = [text for text in caplog.messages if "deleted" in text]
+    assert told == [
+        f"2 items are stored again that were deleted from {tmp_path}: 'item1', "
+        "'item4'. To keep them out, take them out of the source as well"
+    ]
+    caplog.clear()
+    again.run()  # all are there
+    delete_items(tmp_path, ["item4"])
+    compact_directory(tmp_path)  # of what is erased nothing is known
+    again.run()
+    GulpIngestor(FrameAdapter(num_items=7), tmp_path / "new", 2, 1).run()
+    assert [text for text in caplog.messages if "deleted" in text] == []
+    delete_items(tmp_path, ["item5"])
+    GulpIngestor(FrameAdapter(num_items=8), tmp_path, 2, 1, on_duplicate="skip").run()
+    assert "1 item is stored again that was deleted from " in caplog.text
+    assert "'item5'. To keep it out, take it out of the source" in caplog.text
+
+
 def test_a_chunk_that_is_put_back_is_still_known_to_be_erased(tmp_path):
     make_gulp_directory(tmp_path, num_items=4)
     delete_items(tmp_path, ["item2", "item3"])

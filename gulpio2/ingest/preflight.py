@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.errors import MetaFileError
+from gulpio2.format.wording import counted
 from gulpio2.ingest.duplicates import warn_of_repeats
 from gulpio2.ingest.facts import ask_for_facts, count_items, warn_of_ids_beyond_utf8
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.records import refuse_other_labels, warn_of_other_metainfo
+from gulpio2.storage.removals_file import read_removals
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gulpio2.ingest.facts import AdapterFacts
     from gulpio2.ingest.ingestor import GulpIngestor
     from gulpio2.ingest.planning import RunPlan
+    from gulpio2.storage.base import Store
 
 __all__ = ["arguments_of", "tell_of_dry_run", "tell_of_run"]
+
+_logger = logging.getLogger(__name__)
+
+# Ids to name in a warning.
+_NAMED = 3
 
 
 def arguments_of(
@@ -40,7 +52,7 @@ def arguments_of(
 def tell_of_run(
     ingestor: GulpIngestor, facts: AdapterFacts, plan: RunPlan, *, adds: bool
 ) -> None:
-    """Warn of repeated ids, other metainfo and ids beyond UTF-8; refuse other labels.
+    """Warn of what a user may not expect of a run's items; refuse other labels.
 
     Whether the directory holds items already is said by `adds`.
 
@@ -54,9 +66,35 @@ def tell_of_run(
     if plan.ids is not None:
         if ingestor.on_duplicate == "skip":
             warn_of_repeats(ingestor.adapter, plan.ids, plan.repeats)
-        positions = (n for task in plan.tasks for n in task.positions())
-        warn_of_ids_beyond_utf8(plan.ids[n] for n in positions)
+        ids = [plan.ids[n] for task in plan.tasks for n in task.positions()]
+        warn_of_ids_beyond_utf8(ids)
+        if adds:
+            _warn_of_deleted(ingestor.output_store(), ids)
     refuse_other_labels(facts, ingestor.output_store().path(""))
+
+
+def _warn_of_deleted(store: Store, ids: Sequence[str]) -> None:
+    """Tell of items that come back: the source still has what was deleted here."""
+    try:
+        deleted = read_removals(store).deleted
+    except MetaFileError:  # a damaged one is for a check to tell
+        return
+    known = {id_ for items in deleted.values() for id_, _ in items}
+    back = [id_ for id_ in ids if id_ in known]
+    if back:
+        are, were, them = ("are", "were", "them") if back[1:] else ("is", "was", "it")
+        _logger.warning(
+            "%s %s stored again that %s deleted from %s: %s%s. To keep %s out, take "
+            "%s out of the source as well",
+            counted(len(back), "item"),
+            are,
+            were,
+            store.path(""),
+            ", ".join(map(repr, back[:_NAMED])),
+            f" and {len(back) - _NAMED} more" if back[_NAMED:] else "",
+            them,
+            them,
+        )
 
 
 def tell_of_dry_run(ingestor: GulpIngestor, plan: RunPlan, *, adds: bool) -> None:
