@@ -208,8 +208,7 @@ def stored_labels(folder: StrPath) -> dict[str, int]:
     try:
         labels: dict[str, int] = {}
         for number in list_chunks(store.names()).chunks:
-            name = meta_name(number)
-            entries = load_gmeta(store.read(name), where=store.path(name))
+            _, entries = read_map(store, meta_name(number))
             for label, index in map(_label_of, entries.values()):
                 if index is not None and labels.setdefault(label, index) != index:
                     return {}
