@@ -24,6 +24,7 @@ __all__ = ["merge"]
     examples=[
         "gulp2 merge gulped/shard_1_of_2 gulped/shard_2_of_2 gulped",
         "gulp2 merge --copy old new both",
+        "gulp2 merge --on-duplicate skip new old",
     ],
 )
 @click.argument(
@@ -46,6 +47,14 @@ __all__ = ["merge"]
     help="Copy data files also where they could be shared by hard links.",
 )
 @click.option(
+    "--on-duplicate",
+    type=click.Choice(["raise", "skip"]),
+    default="raise",
+    show_default=True,
+    help="What to do about ids that TARGET has, or a part before: merge nothing, or "
+    "leave the item out. Frames of a chunk that has other items too are copied then.",
+)
+@click.option(
     "--partial",
     is_flag=True,
     help="Exit with 0 even if shares of an ingest are missing.",
@@ -58,6 +67,7 @@ def merge(
     parts: tuple[Path, ...],
     target: Path,
     copy: bool,
+    on_duplicate: str,
     partial: bool,
     as_json: bool,
 ) -> None:
@@ -89,16 +99,23 @@ def merge(
         ProgressBar(total, counted="num_bytes") as bar,
         saying_how_to_go_on(advice, where=target / JOURNAL_NAME),
     ):
-        report = merge_directories(parts, target, link=not copy, progress=bar)
+        report = merge_directories(
+            parts,
+            target,
+            link=not copy,
+            on_duplicate=on_duplicate,  # type: ignore[arg-type]  # click checked it
+            progress=bar,
+        )
         bar.settle()
     if as_json:
         write_json({"target": str(target), **asdict(report)})
     elif not is_quiet():
         before = f", {report.present} there already" if report.present else ""
+        skipped = f", {report.skipped} skipped" if report.skipped else ""
         click.echo(
             f"{escape(target)}: {count(report.items, 'item')} in "
             f"{count(len(report.chunks), 'chunk')} ({report.linked} linked, "
-            f"{report.copied} copied{before})"
+            f"{report.copied} copied{before}){skipped}"
         )
     if report.failed and not is_quiet():
         failed = count(report.failed, "item")

@@ -2,6 +2,7 @@
 
 * `parts`: the directories that are merged, and what refuses to be.
 * `data`: their data files, on the way into the target.
+* `items`: some items of a chunk, where the target has the others already.
 * `directories`: the whole of it; `merge_directories` is there.
 """
 

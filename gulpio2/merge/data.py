@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from gulpio2.merge.parts import Part
     from gulpio2.storage.base import Store
 
-__all__ = ["MapAsRead", "bring_chunk", "read_chunk_map"]
+__all__ = [
+    "MapAsRead",
+    "bring_chunk",
+    "name_data",
+    "read_chunk_map",
+    "refuse_replaced",
+    "store_map",
+]
 
 
 class MapAsRead(NamedTuple):
@@ -61,7 +68,7 @@ def read_chunk_map(part: Part, chunk: int) -> MapAsRead:
     read = MapAsRead(part, chunk, content, entries, end, before)
     size = part.store.size(data_name(chunk))
     if size < end:
-        _refuse_replaced(read)
+        refuse_replaced(read)
     refuse_cut_data(
         part.store.path(data_name(chunk)),
         size,
@@ -97,21 +104,25 @@ def bring_chunk(
     if not is_whole:
         _bring_data(read, out, partial, link=link)
         try:
-            _refuse_replaced(read)
+            refuse_replaced(read)
         except BaseException:
             out.remove(partial)
             raise
     with held_until_mapped(out, data_name(number) if is_whole else partial):
         if not is_whole:
             if begun is None:
-                number = _name_data(out, partial, first)
+                number = name_data(out, partial, first)
             else:
                 out.rename(partial, data_name(begun))
             out.sync_names()
-        map_ = Path(read.part.store.path(meta_name(read.chunk))).absolute()
-        # The commit.
-        out.write_atomically(meta_name(number), read.content, made_of=[str(map_)])
+        store_map(read, out, number, read.content)
     return number
+
+
+def store_map(read: MapAsRead, out: Store, number: int, content: bytes) -> None:
+    """Store the map of a chunk that was brought, which is the commit."""
+    map_ = Path(read.part.store.path(meta_name(read.chunk))).absolute()
+    out.write_atomically(meta_name(number), content, made_of=[str(map_)])
 
 
 def _brought_before(
@@ -169,7 +180,7 @@ def _share(read: MapAsRead, path: str) -> bool:
         return not is_longer and link_file(source, path)
 
 
-def _refuse_replaced(read: MapAsRead) -> None:
+def refuse_replaced(read: MapAsRead) -> None:
     """Refuse frames that may be of a data file which is not that of the map.
 
     Raises
@@ -198,7 +209,7 @@ def _refuse_replaced(read: MapAsRead) -> None:
             )
 
 
-def _name_data(out: Store, partial: str, number: int) -> int:
+def name_data(out: Store, partial: str, number: int) -> int:
     """Give a data file the first number from this one on that no chunk has.
 
     Who writes a single chunk does not ask for the lock of the folder, and may have

@@ -7,9 +7,10 @@ import logging
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.labels import write_label_file
+from gulpio2.arguments import require_choice
 from gulpio2.errors import IngestError, IngestSettingError
 from gulpio2.format.failures import id_of, is_mended, lines_of
 from gulpio2.format.joined_runs import join_runs
@@ -28,8 +29,10 @@ from gulpio2.format.manifest import (
     without_complete_shares,
 )
 from gulpio2.merge.data import bring_chunk, read_chunk_map
+from gulpio2.merge.items import bring_items, number_of_brought, untold_chunks
 from gulpio2.merge.parts import (
     Part,
+    all_taken,
     begin_merge,
     chunks_of_ids,
     data_path,
@@ -62,7 +65,9 @@ if TYPE_CHECKING:
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress, StrPath
 
-__all__ = ["MergeReport", "merge_directories"]
+__all__ = ["MergeReport", "OnDuplicate", "merge_directories"]
+
+OnDuplicate = Literal["raise", "skip"]
 
 _logger = logging.getLogger(__name__)
 
@@ -79,6 +84,8 @@ class MergeReport:
     """Data files that are shared with a part."""
     copied: int = 0
     """Data files that had to be copied."""
+    skipped: int = 0
+    """Items left out because their id was taken."""
     present: int = 0
     """Chunks that an earlier merge had brought."""
     missing: list[str] = field(default_factory=list)
@@ -95,6 +102,7 @@ def merge_directories(
     target: StrPath,
     *,
     link: bool = True,
+    on_duplicate: OnDuplicate = "raise",
     progress: Progress | None = None,
 ) -> MergeReport:
     """Bring the chunks of directories into one, in their order.
@@ -108,6 +116,10 @@ def merge_directories(
     link : bool, optional
         Share data files with the parts by hard links where the file system can. What
         is later appended to one of them, or compacted, is copied first.
+    on_duplicate : {"raise", "skip"}, optional
+        What to do about items whose id the target has, or a part before: refuse, or
+        leave them out, whatever they hold. A chunk that has other items too is not
+        linked then: their frames are copied.
     progress : Progress, optional
         Called for every chunk, with the bytes of its data file, and where an index is
         made, once more for every chunk of the target with those of its map.
@@ -131,7 +143,9 @@ def merge_directories(
         numbers its labels otherwise, or has another value of a key of metainfo, or is
         a share of other items than the others, or of other chunks.
     DuplicateIdError
-        Two items have the same id. Nothing was written.
+        Two items have the same id, and are not skipped. Nothing was written.
+    MetaFileError
+        An item whose frames are copied has an entry that is altered.
     LockedError
         Another process writes to one of them.
 
@@ -148,6 +162,7 @@ def merge_directories(
         raise IngestSettingError(
             f"parts is {str(parts)!r}; give a list of directories: [{str(parts)!r}]"
         )
+    require_choice("on_duplicate", on_duplicate, OnDuplicate, error=IngestSettingError)
     parts = list(parts)
     seen: set[Path] = set()
     for path in parts:
@@ -188,11 +203,20 @@ def merge_directories(
         refuse_other_plans(manifests)
         lookup = chunks_of_ids(target)
         present = present_chunks(found, out, lookup)
-        owners = refuse_repeats(found, target, lookup, present)
+        skips = on_duplicate == "skip"
+        untold: dict[int, set[str]] = {}
+        if skips and interrupted is not None:
+            told = {number for run in manifest.runs for number in run.chunks}
+            untold = untold_chunks(lookup, told.union(present.values()))
+        if skips:
+            owners = dict.fromkeys(lookup, Path(target))
+        else:
+            owners = refuse_repeats(found, target, lookup, present)
         refuse_deleted(found, target, present)
         labels = merged_labels(found, target)
         metainfo = merged_metainfo(manifests)
-        for text in warnings_of_settings(found, target, manifest.runs, present):
+        stay = present.keys() | (all_taken(found, lookup) if skips else set())
+        for text in warnings_of_settings(found, target, manifest.runs, stay):
             _logger.warning("%s", text)
         names = out.names()
         listing, removed = list_chunks(names), removed_numbers(out, names)
@@ -213,10 +237,28 @@ def merge_directories(
                     tell(items=len(ids), num_bytes=size)
                     continue
                 read = read_chunk_map(part, chunk)
-                refuse_taken({*read.entries}.difference(ids), part, owners)
+                kept = list(read.entries)
+                if skips:
+                    kept = [id_ for id_ in kept if id_ not in owners]
+                    owners.update(dict.fromkeys(kept, part.path))
+                    report.skipped += len(read.entries) - len(kept)
+                else:
+                    refuse_taken({*kept}.difference(ids), part, owners)
+                is_whole = len(kept) == len(read.entries)
+                if not is_whole:
+                    part.erased.pop(chunk, None)  # its holes do not come
+                if not kept:
+                    was = number_of_brought(read.entries.keys(), lookup, untold)
+                    if was is not None:
+                        part.numbers[chunk] = was
+                    tell(items=len(ids), num_bytes=size)
+                    continue
                 if not report.chunks:
                     begin()
-                number = bring_chunk(read, out, free, listing.data_only, link=link)
+                if is_whole:
+                    number = bring_chunk(read, out, free, listing.data_only, link=link)
+                else:
+                    number = bring_items(read, kept, out, free, listing.data_only)
                 free = max(free, number)
                 linked = is_same_file(
                     data_path(out, number), data_path(part.store, chunk)
@@ -224,11 +266,10 @@ def merge_directories(
                 part.numbers[chunk] = number
                 report.linked += linked
                 report.copied += not linked
-                report.items += len(read.entries)
+                report.items += len(kept)
                 report.chunks.append(number)
-                entries = read.entries.values()
-                frames = sum(len(entry["frame_info"]) for entry in entries)
-                tell(items=len(entries), frames=frames, num_bytes=size)
+                frames = sum(len(read.entries[id_]["frame_info"]) for id_ in kept)
+                tell(items=len(read.entries), frames=frames, num_bytes=size)
         if not report.chunks:
             begin()
         _note_erased(found, out, {*report.chunks}, goes_on=interrupted is not None)
@@ -322,8 +363,10 @@ def _write_manifest(
     came = []
     for part in parts:
         for run in part.manifest.runs:
-            chunks = (part.numbers[n] for n in run.chunks if n in part.numbers)
-            came.append(replace(run, chunks=tuple(sorted(chunks))))
+            chunks = [part.numbers[n] for n in run.chunks if n in part.numbers]
+            # Not one of which everything was there already, under the ids of others.
+            if chunks or not run.chunks or run.shares is not None:
+                came.append(replace(run, chunks=tuple(sorted(chunks))))
     runs = join_runs(before.runs, came)
     files = checks_of_files(out)
     merged = Manifest(without_complete_shares(runs), metainfo, files)

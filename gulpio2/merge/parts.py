@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Part",
+    "all_taken",
     "begin_merge",
     "chunks_of_ids",
     "data_path",
@@ -184,6 +185,16 @@ def refuse_repeats(
     return owners
 
 
+def all_taken(parts: list[Part], lookup: Mapping[str, int]) -> set[tuple[Path, int]]:
+    """Find the chunks of which the target has an item of each id."""
+    return {
+        (part.path, chunk)
+        for part in parts
+        for chunk, ids in part.chunks.items()
+        if all(id_ in lookup for id_ in ids)
+    }
+
+
 def refuse_taken(
     ids: Iterable[str], part: Part, owners: dict[str, Path], so_far: str = ""
 ) -> None:
@@ -200,7 +211,8 @@ def refuse_taken(
         raise DuplicateIdError(
             f"the id {first!r} is in {owners[first]} and in {part.path}{more}. {so_far}"
             f"Delete {'it' if is_one else 'them'} in one of them (gulp2 delete and "
-            "gulp2 compact), or leave a directory out"
+            "gulp2 compact), or leave a directory out; or skip what is there "
+            "(on_duplicate='skip', on the command line --on-duplicate skip)"
         )
 
 
@@ -323,7 +335,7 @@ def warnings_of_settings(
     parts: Iterable[Part],
     target: StrPath,
     runs: Iterable[Run],
-    present: Mapping[tuple[Path, int], int],
+    present: Collection[tuple[Path, int]],
 ) -> list[str]:
     """Say of which parts frames come that were made with other settings.
 
