@@ -366,6 +366,22 @@ def test_what_an_earlier_ingest_could_not_store_stays_listed(tmp_path, caplog):
     assert check_directory(tmp_path, deep=True).notes == []
 
 
+def test_damaged_lines_of_an_earlier_ingest_stay(tmp_path):
+    """They tell that something is missing, and a check that nobody can say what."""
+    GulpIngestor(Mending(num_items=3).failing(1), tmp_path, 2, 1).run()
+    path = tmp_path / "failures.jsonl"
+    lines = path.read_bytes()[:40], b"[]", b'{"id": []}', b"\xff"
+    path.write_bytes(b"\n".join(lines))
+    GulpIngestor(Others(num_items=3).failing(2), tmp_path, 2, 1).run()
+    *kept, last = path.read_bytes().splitlines()
+    # The third says of no other source that it is of that, and this one was tried.
+    assert kept == [lines[0], lines[1], lines[3]]
+    assert json.loads(last)["id"] == "otheritem2"
+    assert [each.code for each in check_directory(tmp_path).problems] == [
+        "bad-failures"
+    ]
+
+
 def test_failures_of_another_source_say_nothing_of_items_at_their_places(tmp_path):
     GulpIngestor(Mending(num_items=3).failing(1), tmp_path, 2, 1).run()
     GulpIngestor(Others(num_items=3), tmp_path, 2, 1).run()
