@@ -259,9 +259,11 @@ class SampleMaker:
         if place.shape != plan.shape:
             raise ValueError(
                 f"the sampler chose frames of shape {plan.shape} of item {plan.id_!r}, "
-                f"and {place.shape} of an earlier one: a batch needs as many of each. "
-                "Take a sampler that chooses as many of every item, or a DataLoader "
-                "with pseudo_collate, which stacks nothing"
+                f"and {place.shape} of an earlier one: a loader needs as many of each, "
+                "whatever its batch_size. Take a sampler that chooses as many of every "
+                "item, make each window a sample (parse_data_info of the dataset; "
+                "docs/training.md has one), or take a DataLoader with pseudo_collate, "
+                "which stacks nothing"
             )
         for row in plan.empty:
             rows[row][...] = 0

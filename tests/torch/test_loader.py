@@ -823,12 +823,19 @@ def test_a_sample_in_which_the_sampler_finds_no_clip_is_empty(make_directory):
         dataset[0]
 
 
-def test_items_of_several_numbers_of_clips_are_told_what_takes_them(make_directory):
+@pytest.mark.parametrize("batch_size", [1, 2])
+def test_items_of_several_numbers_of_clips_are_told_what_takes_them(
+    make_directory, batch_size
+):
     path = make_directory("lengths", counts=(8, 16))
-    sampler = partial(dense_windows, clip_length=8, step=8)
-    loader = numpy_loader(GulpClipDataset(path, sampler), batch_size=2, shuffle=False)
-    with pytest.raises(ValueError, match="or a DataLoader with pseudo_collate"):
-        next(iter(loader))
+    dataset = GulpClipDataset(path, partial(dense_windows, clip_length=8, step=8))
+    loader = numpy_loader(dataset, batch_size=batch_size, shuffle=False)
+    message = (
+        r"a loader needs as many of each, whatever its batch_size\..* make each window "
+        r"a sample \(parse_data_info .*, or take a DataLoader with pseudo_collate"
+    )
+    with pytest.raises(ValueError, match=message):
+        list(loader)
 
 
 class _OwnTarget(GulpClipDataset):
