@@ -242,11 +242,10 @@ class GulpLoader(Resumable):
         if prefetcher is None:
             return
         try:
+            is_first = True
             while True:
-                start = perf_counter()
-                job = prefetcher.next_job()
-                self._consumer.waiting += perf_counter() - start
-                start = perf_counter()
+                job = self._consumer.wait_for(prefetcher.next_job, is_first=is_first)
+                is_first, start = False, perf_counter()
                 batch = self._give(prefetcher, job)
                 if batch is None:
                     break

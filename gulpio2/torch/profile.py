@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
 
 from gulpio2.format.wording import counted
 from gulpio2.threads import MAX_DEFAULT, usable_cores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = [
     "Clock",
@@ -19,6 +20,8 @@ __all__ = [
     "make_profile",
     "profile_of_workers",
 ]
+
+T = TypeVar("T")
 
 # Share of the wall time that waiting for data may take before it counts as waiting.
 _KEEPS_UP = 0.05
@@ -110,6 +113,16 @@ class ConsumerClock:
     starting: float = 0.0
     batches: int = 0
 
+    def wait_for(self, get: Callable[[], T], *, is_first: bool) -> T:
+        """Get what an iteration, of which it may be the first, waits for."""
+        start = perf_counter()
+        got = get()
+        seconds = perf_counter() - start
+        self.waiting += seconds
+        if is_first:
+            self.starting += seconds
+        return got
+
 
 @dataclass(frozen=True, slots=True)
 class LoaderProfile:
@@ -151,8 +164,8 @@ class LoaderProfile:
     collate_seconds: float = 0.0
     """Of workers: samples to a batch, in memory that is sent."""
     starting_seconds: float = 0.0
-    """Of waiting for data: for the first batch of iterations, but for the time in which
-    a worker made that."""
+    """Of waiting for data: for the first batch of iterations. Of workers it is without
+    the time in which one made that."""
     num_unmeasured: int = 0
     """Samples of which only reading and collating are known: of datasets of others."""
     is_of_workers: bool = False
@@ -203,6 +216,12 @@ class LoaderProfile:
         busy = sum(parts.values())
         idle = self.waiting_for_consumer_seconds
         if idle > _BURSTS * (busy + idle):
+            if starting:
+                return (
+                    "none: the consumer mostly waits for the first batch of an epoch, "
+                    "which is not made in the one before; longer epochs, as of a "
+                    "RepeatedOrder, begin less often"
+                )
             return (
                 f"{'prefetch_factor' if self.is_of_workers else 'prefetch'}: the "
                 f"consumer waits at times, and the {self._who} at others; a larger one "
@@ -323,6 +342,7 @@ def make_profile(
         waiting_for_consumer_seconds=total.waiting,
         consumer_seconds=consumer.working,
         waiting_for_data_seconds=consumer.waiting,
+        starting_seconds=consumer.starting,
         are_processes=are_processes,
     )
 
@@ -333,7 +353,6 @@ def profile_of_workers(workers: WorkersClock, consumer: ConsumerClock) -> Loader
     return replace(
         made,
         collate_seconds=workers.total.collate,
-        starting_seconds=consumer.starting,
         num_unmeasured=workers.total.samples - workers.total.measured,
         is_of_workers=True,
         workers_end=workers.are_ended,

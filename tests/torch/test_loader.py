@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -682,6 +683,37 @@ def test_what_was_done_is_in_the_profile_of_a_loader_that_was_closed(clips):
     assert profile.num_samples >= 2
     batches.close()
     assert loader.profile() == profile
+
+
+def test_one_who_waits_for_the_first_batch_of_each_epoch_is_not_told_to_make_more_ahead(
+    make_directory,
+):
+    import time
+
+    def sampler(num_frames, rng=None):
+        time.sleep(0.05)
+        return window(num_frames, rng=rng)
+
+    dataset = GulpClipDataset(make_directory(counts=(8,) * 3), sampler)
+    loader = numpy_loader(dataset, batch_size=1, threads=1)
+    for _ in range(2):
+        for _ in loader:
+            time.sleep(0.1)
+    found = loader.profile()
+    assert 0.1 <= found.starting_seconds <= found.waiting_for_data_seconds
+    waits = replace(
+        found,
+        seconds=1.0,
+        waiting_for_data_seconds=0.2,
+        waiting_for_consumer_seconds=9.0,
+        starting_seconds=0.15,
+    )
+    assert waits.advice.startswith(
+        "none: the consumer mostly waits for the first batch"
+    )
+    assert replace(waits, starting_seconds=0.05).advice.startswith("prefetch: ")
+    busy = replace(waits, waiting_for_consumer_seconds=0.0)  # what makes it is slow
+    assert busy.advice == replace(busy, starting_seconds=0.0).advice
 
 
 def test_a_slow_consumer_is_told_that_it_sets_the_pace(clips):
