@@ -117,13 +117,15 @@ def refuse_other_labels(facts: AdapterFacts, folder: StrPath) -> None:
         if labels:
             merge_labels(labels, facts.labels, where=str(folder))
             return
+        stored = stored_labels(folder)
         merge_labels(
-            stored_labels(folder),
+            stored,
             facts.labels,
             where=f"{folder}, where items have numbers of labels and {LABELS_NAME} is "
             "missing,",
-            advice=f"put a {LABELS_NAME} there that has them, by the metadata of the "
-            "items (gulp2 ls --long), or ingest into another folder",
+            advice=f"put a {LABELS_NAME} there that has all of them, as "
+            f"{json.dumps(dict([*stored.items()][:1]))} has one, by the metadata of "
+            "the items (gulp2 ls --long), or ingest into another folder",
         )
 
 

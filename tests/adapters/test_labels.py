@@ -232,7 +232,8 @@ def test_numbers_of_items_that_came_without_the_file_are_not_given_again(tmp_pat
     GulpIngestor(Numbered(("run", 0), ("jump", 1)), folder, 2, 1).run()
     before = content(folder)
     message = (
-        r"gulped, where items .* is missing, has '{}' as {}, this run {}\. .*put a"
+        "gulped, where items .* is missing, has '{}' as {}, this run {}\\. .*"
+        'put a .*, as {{"run": 0}} has'
     )
     for pair, told in (
         (("swim", 0), ("run", 0, "'swim'")),
