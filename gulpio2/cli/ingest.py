@@ -287,8 +287,8 @@ def _ingest(ctx: click.Context, adapter: Any, settings: Settings) -> None:
         # A warning of it may be in the log of another machine, or of the run before.
         slices = report.raised_behind
         where = "its last item" if slices == 1 else f"the last item of {slices} slices"
-        what = report.error_behind or "an error"
-        note(f"gulp2: behind {where} the adapter raised {escape(what)}")
+        what = escape(report.error_behind)
+        note(f"gulp2: behind {where} the adapter raised {what}")
     is_bad = report.failures or report.not_given or report.raised_behind
     if is_bad and not settings.allow_failures:
         ctx.exit(1)

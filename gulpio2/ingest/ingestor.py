@@ -252,12 +252,12 @@ class GulpIngestor:
             )
             raise error
         if report.raised_behind and not self.allow_failures:
-            what = "" if report.error_behind is None else f" ({report.error_behind})"
             raise AdapterContractError(
                 f"the adapter {type(self.adapter).__name__} raised an error after it "
-                f"had given its last item{what}. {counted(report.items, 'item')}"
-                " are stored. Allow failures (allow_failures=True, on the command line "
-                "--allow-failures), if that does not matter"
+                f"had given its last item ({report.error_behind}). "
+                f"{counted(report.items, 'item')} are stored. Allow failures "
+                "(allow_failures=True, on the command line --allow-failures), if that "
+                "does not matter"
             )
 
     def run(self) -> IngestReport:

@@ -129,10 +129,8 @@ class TaskResult:
     parts: list[Part] = field(default_factory=list)
     skipped: int = 0
     failures: list[ItemFailure] = field(default_factory=list)
-    raised_behind: int = 0
-    """1 where the adapter raised after it had given the last item."""
     error_behind: str | None = None
-    """What it raised then."""
+    """What the adapter raised after it had given the last item, if it did."""
     first_error: Exception | None = None
     """The first failure's exception, to be raised in the caller."""
     is_unfit: bool = False

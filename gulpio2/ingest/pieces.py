@@ -227,8 +227,8 @@ class Piece:
         What is before the position `done` is there already. Gives the entries of the
         others by id, as they were in this piece.
         """
-        if self.record.raised_behind:
-            journal.note_raised(self.record.next_position, self.record.error_behind)
+        if (error := self.record.error_behind) is not None:
+            journal.note_raised(self.record.next_position, error)
         part = self._part
         entries = {id_: part.meta_dict[id_] for id_ in self.ids_from(done)}
         begin = next((e["frame_info"][0][0] for e in entries.values()), part.size)

@@ -123,7 +123,7 @@ class Publisher:
             "skipped": result.skipped,
             # More than were counted here do not make up for fewer elsewhere.
             "not_given": result.not_given,
-            "raised_behind": result.raised_behind,
+            "raised_behind": int(result.error_behind is not None),
             "error_behind": result.error_behind,
             "failures": [asdict(failure) for failure in result.failures],
         }

@@ -208,7 +208,6 @@ class _TaskRun:
     def finish(self) -> None:
         """Close the chunk, or leave that to the task that this is a piece of."""
         record = self.journal.record
-        self.result.raised_behind = record.raised_behind
         self.result.error_behind = record.error_behind
         self._seal()
         self.journal.note_ended()
@@ -224,8 +223,8 @@ class _TaskRun:
         self._write_entries()
 
     def _note_raised(self, item: PlacedItem) -> None:
-        error = None if item.error is None else short_text(item.error)
-        self.journal.note_raised(item.position, error)
+        if item.error is not None:
+            self.journal.note_raised(item.position, short_text(item.error))
 
     def store(self, item: PlacedItem) -> None:
         """Store one item, or record why not."""

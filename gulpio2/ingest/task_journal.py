@@ -73,10 +73,8 @@ class TaskRecord:
     open_part: OpenPart | None = None
     skipped: int = 0
     failures: list[ItemFailure] = field(default_factory=list)
-    raised_behind: int = 0
-    """1 where the adapter raised after it had given the last item."""
     error_behind: str | None = None
-    """What it raised then."""
+    """What the adapter raised after it had given the last item, if it did."""
     is_ended: bool = False
     """Whether it is known what the adapter does behind the last item."""
     left_out: set[str] = field(default_factory=set)
@@ -148,14 +146,13 @@ class TaskJournal:
         line = {"at": position, "failed": asdict(failure)}
         self.write({**line, "given": True} if is_given else line)
 
-    def note_raised(self, position: int, error: str | None) -> None:
+    def note_raised(self, position: int, error: str) -> None:
         """Take what the adapter raised where it was to give an item, if none is left.
 
         It is not asked again for what is behind the last one.
         """
         if position >= self._stop and not self.record.is_ended:
-            self.record.raised_behind, self.record.error_behind = 1, error
-            self.record.is_ended = True
+            self.record.error_behind, self.record.is_ended = error, True
             self._end = dump_line({"raised_behind": position, "error": error})
 
     def note_ended(self) -> None:
@@ -259,11 +256,10 @@ class TaskJournal:
             record.open_part = None
             return True
         if "raised_behind" in line:
-            # That of a first piece is not that of its task.
-            if line["raised_behind"] >= self._stop:
-                record.raised_behind, record.error_behind = 1, line["error"]
-                record.is_ended = True
-            return isinstance(record.error_behind, (str, type(None)))
+            if line["raised_behind"] < self._stop:
+                return True  # that of a first piece is not that of its task
+            record.error_behind, record.is_ended = line["error"], True
+            return isinstance(record.error_behind, str)
         if "ended" in line:
             record.is_ended = line["ended"] >= self._stop
             return True
