@@ -81,4 +81,4 @@ def join_runs(before: Iterable[Run], runs: Iterable[Run]) -> list[Run]:
 
 def _key(run: Run) -> str:
     """Give what is the same in runs that are joined, beside the encoder's settings."""
-    return json.dumps([run.adapter, source_of(run), run.package, run.plan])
+    return json.dumps([source_of(run), run.package, run.plan])
