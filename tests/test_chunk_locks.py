@@ -729,6 +729,7 @@ def write_anew_beside(
     monkeypatch: pytest.MonkeyPatch,
     *,
     target: str,
+    is_shared: bool,
     refused: Callable[[], object],
     waiting: Callable[[], object],
 ) -> None:
@@ -740,6 +741,8 @@ def write_anew_beside(
         chunk = new_chunk(folder, number)
         with chunk.open("wb"):
             chunk.append(each, {}, JPEGS[:2])
+    if is_shared:
+        link_file(folder / "data_0.gulp", folder.with_name("shared"))
     build_index(folder)
     real = LocalStore.rename
     acts: list[Future[Any]] = []
@@ -764,12 +767,13 @@ def write_anew_beside(
         acts[0].result()
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
 @pytest.mark.parametrize("target", ["data_0.gulp", "meta_0.gmeta"])
 @pytest.mark.parametrize(
     "copy", [repair_directory, lambda a, b: merge_directories([a], b)]
 )
 def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_not_left_out_of_a_copy(
-    tmp_path, monkeypatch, target, copy
+    tmp_path, monkeypatch, target, copy, is_shared
 ):
     folder = tmp_path / "all"
     folder.mkdir()
@@ -778,6 +782,7 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_not_left_out_of_a_c
         "item",
         monkeypatch,
         target=target,
+        is_shared=is_shared,
         refused=lambda: copy(folder, tmp_path / "refused"),
         waiting=lambda: copy(folder, tmp_path / "copy"),
     )
@@ -809,8 +814,9 @@ def merge_the_same(folder: Path) -> None:
     ],
     ids=["delete", "index", "ingest", "merge"],
 )
+@pytest.mark.parametrize("target", ["data_0.gulp", "meta_0.gmeta"])
 def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_waited_for(
-    tmp_path, monkeypatch, act, left
+    tmp_path, monkeypatch, act, left, target
 ):
     folder = tmp_path / "all"
     folder.mkdir()
@@ -818,7 +824,9 @@ def test_a_chunk_that_has_no_map_while_it_is_written_anew_is_waited_for(
         folder,
         "item0",
         monkeypatch,
-        target="meta_0.gmeta",
+        target=target,
+        is_shared=target
+        == "data_0.gulp",  # until then it is no other's lock that tells
         refused=lambda: act(folder),
         waiting=lambda: act(folder),
     )
@@ -1291,6 +1299,32 @@ def test_a_chunk_is_written_anew_beside_one_that_shares_its_data_file(tmp_path):
     assert list(new_chunk(other).meta_dict) == ["a", "b"]
     for folder in (one, other):
         assert problems(folder) == []
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda folder: delete_items(folder, ["a"]),
+        compact_directory,
+        lambda folder: new_chunk(folder).open("ab").__enter__(),
+    ],
+    ids=["delete", "compact", "append"],
+)
+def test_a_shared_chunk_that_is_written_anew_is_not_changed_meanwhile(tmp_path, act):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    with (chunk := new_chunk(folder)).open("wb"):
+        for id_ in "abc":
+            chunk.append(id_, {}, JPEGS[:2])
+    delete_items(folder, ["b"])
+    link_file(folder / "data_0.gulp", tmp_path / "shared")
+    with (chunk := new_chunk(folder)).open("wb"):
+        chunk.append("a", {}, JPEGS[2:4])
+        with pytest.raises(LockedError, match=r"data_0\.gulp\S* is open for writing"):
+            act(folder)
+    with GulpDirectory(folder) as directory:
+        assert directory.read_jpegs("a") == JPEGS[2:4]
+    assert problems(folder) == []
 
 
 @pytest.mark.usefixtures("permissions")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import LockedError, StorageError, StorageNotFoundError
 from gulpio2.format.layout import data_name, list_chunks, meta_name
-from gulpio2.storage.local import is_there, look_at
+from gulpio2.storage.local import LocalStore, follow_link, is_there, look_at
 from gulpio2.storage.locks import WriterLock
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def without_writers(store: Store, number: int) -> Iterator[None]:
     with WriterLock() as lock:
         try:
             lock.take(path)
+            _refuse_begun(path, lock)
+            lock.take(path)  # what was begun may have replaced it
         except LockedError as cause:
             raise LockedError(
                 cause.errno,
@@ -53,6 +55,17 @@ def without_writers(store: Store, number: int) -> Iterator[None]:
                 "this one. Wait for it to be closed, and try again",
             ) from cause
         yield
+
+
+def _refuse_begun(path: str, lock: WriterLock) -> None:
+    """Refuse a data file that is written anew: of several hard links none is held."""
+    file = follow_link(path)
+    try:
+        lock.refuse_begun(file, LocalStore(file.parent).names())
+    except LockedError:
+        raise
+    except StorageError:
+        return  # nobody can tell, of what may not be opened
 
 
 @contextmanager

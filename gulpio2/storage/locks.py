@@ -227,6 +227,31 @@ class WriterLock:
         self.take(partial, to_write=True)
         if not self.has(partial):
             return False
+        self.refuse_begun(path, names)
+        if replacing:
+            self.take(path)  # it may be there since
+            self._keep({fd for fd in self._fds if not _is_shared(fd, path)})
+        elif _is_there(path):
+            raise _begun(path)
+        return True
+
+    def refuse_begun(self, path: Path, names: Collection[str]) -> None:
+        """Refuse a name that another is about to give to a new file.
+
+        Parameters
+        ----------
+        path : Path
+            Where it will be.
+        names : collection of str
+            What is in the folder.
+
+        Raises
+        ------
+        LockedError
+            Another has such a file open, and does not close it within a second.
+        StorageError
+            One cannot be opened for writing, so that nobody can tell.
+        """
         prefix = f"{path.name}."
         begun = [name for name in names if name.startswith(prefix)]
         # Not what a map is written by whose name begins like it.
@@ -235,12 +260,6 @@ class WriterLock:
             if not self.has(other):
                 with WriterLock() as lock:  # one that is left over can be locked
                     lock.take(other, to_write=True)
-        if replacing:
-            self.take(path)  # it may be there since
-            self._keep({fd for fd in self._fds if not _is_shared(fd, path)})
-        elif _is_there(path):
-            raise _begun(path)
-        return True
 
     def keep_only(self, path: StrPath) -> None:
         """Let go of all but the file of this name, which may have replaced another.
