@@ -311,13 +311,14 @@ def _difference(
     """
     gone = None
     for id_, entry in before:
-        if id_ in now:
-            if not _goes_on(entry, now[id_]):
-                return f"the frames of item {id_!r} are others, or elsewhere"
+        if id_ in now and _goes_on(entry, now[id_]):
             continue
         gone = gone or _Gone(store, number, now)
-        if not gone.has(id_, entry):
-            return f"item {id_!r} is not in it any more, and was not deleted"
+        if gone.has(id_, entry):  # it may have been stored again since
+            continue
+        if id_ in now:
+            return f"the frames of item {id_!r} are others, or elsewhere"
+        return f"item {id_!r} is not in it any more, and was not deleted"
     return ""
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.errors import MapChangedError, MetaFileError
+from gulpio2.errors import CorruptFrameError, MapChangedError, MetaFileError
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage import handles
 from gulpio2.storage.handles import HandlePool
@@ -576,3 +576,23 @@ def test_a_data_file_that_is_replaced_while_it_is_opened_is_opened_again(
     write(folder, LEVELS[::-1])
     assert levels_in(source) == [0, 100, 200]
     assert len(opened) > 1
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+@pytest.mark.parametrize("is_alone", [False, True], ids=["directory", "chunk"])
+def test_an_item_that_was_deleted_and_stored_again_is_no_hindrance_to_others(
+    folder, directory, is_alone, is_compacted
+):
+    paths = folder / "data_0.gulp", folder / "meta_0.gmeta"
+    source = GulpChunk(*paths) if is_alone else directory
+    delete_items(folder, ["b"])
+    if is_compacted:
+        compact_directory(folder)
+    write(folder, [("b", 50)], "ab")
+    assert levels_in(source, "ac") == [0, 200]
+    if is_compacted:
+        with pytest.raises(CorruptFrameError, match="It is zeros"):
+            source.read_clip("b")
+    else:
+        assert levels_in(source, "b") == [100]
+    assert levels_in(GulpDirectory(folder)) == [0, 50, 200]
