@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import functools
 import pickle
+import re
+import shutil
 import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from gulpio2.sanity import check_directory
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.leftovers import remove_leftovers
 from gulpio2.storage.local import open_store
+from tests.faults.killed import is_killed
 from tests.faults.operations import before_each_operation
 from tests.faults.test_machine import Items, drawn, stored
 
@@ -27,12 +30,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "BASE",
+    "OF_DAMAGE",
     "PROGRAMS",
     "Program",
     "State",
     "before_each",
     "chunk_of",
+    "kind_of",
     "outcome",
+    "prepare",
     "read_all",
     "told",
     "without_chunk",
@@ -41,6 +48,8 @@ __all__ = [
 State = dict[str, tuple[str, int, Any]]
 """Id to its chunk, the number of what it shows, and who has edited its metadata."""
 
+# What is said where something is lost, and nothing is.
+OF_DAMAGE = re.compile(r"damaged|was cut|[Pp]ut .* back|is lost|are lost")
 # What others can see of a program, and what it can see of them.
 _OPERATIONS = (
     *("open", "listdir", "mkdir", "link", "unlink", "rename", "replace"),
@@ -268,3 +277,46 @@ PROGRAMS = {
     "read": Program(_read, writes=False),
     "check": Program(_check, writes=False),
 }
+
+BASE: State = {f"item{number}": (str(number // 2), number, None) for number in range(6)}
+"""What is in a directory before."""
+
+
+def prepare(root: Path) -> None:
+    """Make directories with an index, and parts to merge, by `kind_of` programs."""
+    folder = root / "plain" / "all"
+    folder.mkdir(parents=True)
+    for number in range(3):
+        chunk = chunk_of(folder, number)
+        with chunk.open("wb"):
+            for each in (2 * number, 2 * number + 1):
+                chunk.append(f"item{each}", {"n": each}, drawn(each))
+    for who in range(3):
+        part = root / "plain" / f"part{who}"
+        GulpIngestor(Items([500 + 2 * who, 501 + 2 * who]), part, 2, 1).run()
+    build_index(folder)
+    shutil.copytree(root / "plain", root / "deleted")
+    chunk = chunk_of(root / "deleted" / "all", 0)
+    with chunk.open("ab"):
+        chunk.append("item7", {"n": 7}, drawn(7))
+    delete_items(root / "deleted" / "all", ["item7"])
+    for kind in ("plain", "deleted"):
+        for operation in range(1, 1000):
+            folder = root / f"{kind} interrupted" / "all"
+            shutil.copytree(root / kind, folder.parent)
+            assert is_killed(operation, PROGRAMS["resume"].work, folder, 0)
+            if (folder / meta_name(3)).exists():
+                break
+            shutil.rmtree(folder.parent)
+    for program in PROGRAMS.values():  # so that what forks later has all in memory
+        shutil.copytree(root / "plain", root / "first")
+        program.work(root / "first" / "all", 0)
+        shutil.rmtree(root / "first")
+
+
+def kind_of(*names: str) -> str:
+    """Say in what folder programs have something to do."""
+    kind = "plain"
+    if "compact" in names and "merge it" not in names:  # which would be refused
+        kind = "deleted"
+    return f"{kind} interrupted" if "resume" in names else kind

@@ -8,7 +8,6 @@ import fcntl
 import mmap
 import os
 import pickle
-import re
 import shutil
 import signal
 import time
@@ -17,35 +16,32 @@ from typing import Any
 
 import pytest
 
-from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2 import GulpDirectory
 from gulpio2.errors import GulpError
-from gulpio2.format.layout import list_chunks, meta_name
-from gulpio2.removal import delete_items
+from gulpio2.format.layout import list_chunks
 from gulpio2.sanity import check_directory
 from gulpio2.storage import locks
-from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.leftovers import remove_partials
 from gulpio2.storage.local import open_store
 from tests.faults.beside import (
+    BASE,
+    OF_DAMAGE,
     PROGRAMS,
     Program,
     State,
     before_each,
-    chunk_of,
+    kind_of,
     outcome,
+    prepare,
     read_all,
     told,
     without_chunk,
 )
-from tests.faults.killed import is_killed
 from tests.faults.operations import in_child
-from tests.faults.test_machine import Items, drawn
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 # Who does not ask for the lock of the folder; of two that do, one is refused at once.
 FREE = {"new", "replace", "improve", "extend", "edit", "index", "read", "check"}
-# What is said where something is lost, and nothing is.
-OF_DAMAGE = re.compile(r"damaged|was cut|[Pp]ut .* back|is lost|are lost")
 LEFT_BY_A_KILL = {
     *("partial-file", "unfinished-ingest", "data-without-map", "empty-data-file"),
     *("data-too-long", "unreferenced-bytes", "not-erased", "unfinished-compaction"),
@@ -61,46 +57,8 @@ pytestmark = [
 def prepared(tmp_path_factory):
     """Make directories with an index: see `kind_of`."""
     root = Path(tmp_path_factory.mktemp("prepared"))
-    folder = root / "plain" / "all"
-    folder.mkdir(parents=True)
-    for number in range(3):
-        chunk = chunk_of(folder, number)
-        with chunk.open("wb"):
-            for each in (2 * number, 2 * number + 1):
-                chunk.append(f"item{each}", {"n": each}, drawn(each))
-    for who in (0, 1):
-        part = root / "plain" / f"part{who}"
-        GulpIngestor(Items([500 + 2 * who, 501 + 2 * who]), part, 2, 1).run()
-    build_index(folder)
-    shutil.copytree(root / "plain", root / "deleted")
-    chunk = chunk_of(root / "deleted" / "all", 0)
-    with chunk.open("ab"):
-        chunk.append("item7", {"n": 7}, drawn(7))
-    delete_items(root / "deleted" / "all", ["item7"])
-    for kind in ("plain", "deleted"):
-        for operation in range(1, 1000):
-            folder = root / f"{kind} interrupted" / "all"
-            shutil.copytree(root / kind, folder.parent)
-            assert is_killed(operation, PROGRAMS["resume"].work, folder, 0)
-            if (folder / meta_name(3)).exists():
-                break
-            shutil.rmtree(folder.parent)
-    for program in PROGRAMS.values():  # so that what forks later has all in memory
-        shutil.copytree(root / "plain", root / "first")
-        program.work(root / "first" / "all", 0)
-        shutil.rmtree(root / "first")
+    prepare(root)
     return root
-
-
-def kind_of(*names):
-    """Say in what folder programs have something to do."""
-    kind = "plain"
-    if "compact" in names and "merge it" not in names:  # which would be refused
-        kind = "deleted"
-    return f"{kind} interrupted" if "resume" in names else kind
-
-
-BASE: State = {f"item{number}": (str(number // 2), number, None) for number in range(6)}
 
 
 class Pair:
