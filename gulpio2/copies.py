@@ -102,7 +102,9 @@ def reopening(
 def _reopen(kind: type[_Directory], state: dict[str, Any]) -> _Directory:
     """Open a directory by what `reopening` gave."""
     directory = kind.__new__(kind)
-    directory.__setstate__(state)
+    directory.__setstate__(
+        {**state}
+    )  # which takes out of it, and it may be needed again
     return directory
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from gulpio2._optional import require
-from gulpio2.errors import ItemNotFoundError
+from gulpio2.errors import ItemNotFoundError, MapChangedError
 from gulpio2.format.wording import counted
 from gulpio2.grouping import groups_of
 from gulpio2.passage import IN_ARROW, load_arrow
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from gulpio2.storage.index.index import Index
 
 __all__ = ["GulpView", "as_frame", "view_of_rows"]
+
+# Times that a directory is opened again in another process, before the last.
+_TRIES = 9
 
 
 class Viewed(Protocol):
@@ -355,7 +359,14 @@ class GulpView(ReadingVerbs):
 def _open_view(
     make: Callable[..., Any], arguments: tuple[Any, ...], ids: list[str]
 ) -> GulpView:
-    directory = make(*arguments)
+    """Open the directory again, and as often as another changes it just then."""
+    for _ in range(_TRIES):
+        with suppress(MapChangedError):
+            return _restored_view(make(*arguments), ids)
+    return _restored_view(make(*arguments), ids)
+
+
+def _restored_view(directory: Any, ids: list[str]) -> GulpView:
     try:
         return GulpView(directory, ids)
     except ItemNotFoundError as cause:

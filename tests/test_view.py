@@ -560,3 +560,22 @@ def test_ids_are_listed_once_and_each_has_a_list_of_its_own(directory, monkeypat
     assert view.ids == ["item5", "item2"]
     assert len(view.merged_meta_dict) == 2
     assert bool(view.chunk_lookup)
+
+
+def test_a_view_is_restored_while_another_appends(folder, directory, monkeypatch):
+    data = pickle.dumps(directory.view(["item1", "item3"]))
+    really_open = GulpDirectory._open
+    opened: list[GulpDirectory] = []
+
+    def open_and_append(self: GulpDirectory, *arguments: Any) -> None:
+        really_open(self, *arguments)
+        if not opened:
+            chunk = GulpChunk(folder / "data_0.gulp", folder / "meta_0.gmeta")
+            with chunk.open("ab"):
+                chunk.append("more", {}, make_frames(1, 24, 32))
+        opened.append(self)
+
+    monkeypatch.setattr(GulpDirectory, "_open", open_and_append)
+    view = pickle.loads(data)
+    assert view.ids == ["item1", "item3"]
+    assert len(view.read_jpegs("item3")) == 4
