@@ -62,7 +62,8 @@ from gulpio2.storage.index.opening import (
     may_write_index,
     open_index,
 )
-from gulpio2.storage.local import is_there, open_store
+from gulpio2.storage.local import open_store
+from gulpio2.storage.paths import is_there
 from gulpio2.storage.refusals import local_path
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress

@@ -27,7 +27,7 @@ from gulpio2.storage.index.lazy import LazyDict
 from gulpio2.storage.index.mappings import Entries
 from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.local import LocalStore
-from gulpio2.storage.locks import is_at
+from gulpio2.storage.paths import is_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -21,7 +21,8 @@ from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there, read_map
 from gulpio2.storage.data_file import has_frames_of, refuse_taken
 from gulpio2.storage.links import is_beginning, stop_sharing
-from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
+from gulpio2.storage.local import LocalStore, new_token
+from gulpio2.storage.paths import follow_link, is_there
 from gulpio2.storage.permissions import settle_permissions, withhold
 from gulpio2.storage.refusals import left_without_map
 from gulpio2.storage.removals_file import forgetting_deleted

@@ -38,9 +38,10 @@ from gulpio2.repair import repair_directory
 from gulpio2.storage.beside_writers import of_one_state
 from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.links import link_file
-from gulpio2.storage.local import LocalStore, is_there, open_store
+from gulpio2.storage.local import LocalStore, open_store
 from gulpio2.storage.local_writer import LocalWriter
 from gulpio2.storage.locks import WriterLock
+from gulpio2.storage.paths import is_there
 from gulpio2.storage.removable import refuse_other_data
 from gulpio2.storage.removals_file import read_removals, write_removals
 from gulpio2.testing import FrameAdapter, make_gulp_directory

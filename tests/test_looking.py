@@ -21,7 +21,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.storage.links import is_beginning, is_same_file
-from gulpio2.storage.local import is_folder, is_there, look_at
+from gulpio2.storage.paths import is_folder, is_there, look_at
 from gulpio2.storage.refusals import refuse_unwritable
 from gulpio2.testing import make_gulp_directory
 

@@ -43,7 +43,7 @@ def remove_entries_with_duplicate_ids(
     Prints a line for each entry that is left out, which is what 0.0.4 promised.
     """
     from gulpio2.directory import GulpDirectory
-    from gulpio2.storage.local import is_there
+    from gulpio2.storage.paths import is_there
 
     stored: set[str] = set()
     if is_there(output_directory):

@@ -19,7 +19,8 @@ from gulpio2.format.layout import LABELS_NAME, list_chunks, meta_name
 from gulpio2.format.manifest import file_check
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there, read_manifest, read_map
-from gulpio2.storage.local import is_there, open_store
+from gulpio2.storage.local import open_store
+from gulpio2.storage.paths import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

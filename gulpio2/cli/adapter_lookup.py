@@ -143,7 +143,7 @@ def _import_file(place: str) -> ModuleType:
     file.py``: processes that are not forked import it by that. Where the name is
     taken it gets another one, by which only forked processes know it.
     """
-    from gulpio2.storage.local import real_path
+    from gulpio2.storage.paths import real_path
 
     try:
         path = real_path(place)

@@ -69,7 +69,7 @@ def _look_ahead(
     from gulpio2.format.other_settings import changed_settings
     from gulpio2.ingest.duplicates import advice_on_given
     from gulpio2.ingest.facts import ask_for_facts, require_items
-    from gulpio2.storage.local import is_there
+    from gulpio2.storage.paths import is_there
 
     require_items(adapter)
     encoder = EncoderSettings(settings.quality, settings.subsampling)  # type: ignore[arg-type]  # click checked it
@@ -170,7 +170,8 @@ def _find_plan(
 def _refuse_place(output: Path) -> None:
     """Refuse a folder that cannot be written to, or that holds what stops a run."""
     from gulpio2.ingest.resuming import refuse_misnamed_chunks
-    from gulpio2.storage.local import is_folder, open_store
+    from gulpio2.storage.local import open_store
+    from gulpio2.storage.paths import is_folder
     from gulpio2.storage.refusals import refuse_unwritable
     from gulpio2.unfinished import refuse_unfinished_copying
 
@@ -190,7 +191,8 @@ def _judge_space(settings: Settings, found: Survey) -> dict[str, Any]:
         bytes_of_partials,
         refuse_above,
     )
-    from gulpio2.storage.local import free_bytes, is_folder, open_store
+    from gulpio2.storage.local import free_bytes, open_store
+    from gulpio2.storage.paths import is_folder
     from gulpio2.storage.refusals import nearest_there
 
     output = settings.output

@@ -18,7 +18,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.selection import select_frames
 from gulpio2.storage.leftovers import missing_folders, remove_empty
-from gulpio2.storage.local import is_there
+from gulpio2.storage.paths import is_there
 from gulpio2.storage.refusals import absolute, cannot, local_path
 from gulpio2.tolerant import is_damage
 

@@ -85,7 +85,8 @@ def info(
     from gulpio2.errors import MetaFileError, StorageNotFoundError
     from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME, list_chunks
     from gulpio2.storage.index.keeping import index_state
-    from gulpio2.storage.local import is_there, open_store
+    from gulpio2.storage.local import open_store
+    from gulpio2.storage.paths import is_there
     from gulpio2.unfinished import lost_chunks
 
     index = index_state(directory, thorough=True)  # before opening, which may write one

@@ -241,7 +241,7 @@ class NamedFolder(click.Path):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> os.stat_result | None:
         """Look what is there; of what cannot be seen Click says that it is missing."""
-        from gulpio2.storage.local import look_at
+        from gulpio2.storage.paths import look_at
 
         try:
             return look_at(value)

@@ -21,7 +21,7 @@ from gulpio2.cli.constructor import (
     summary_of,
 )
 from gulpio2.errors import StorageError
-from gulpio2.storage.local import real_path
+from gulpio2.storage.paths import real_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -80,7 +80,7 @@ def sheet(
     from gulpio2.cli.export import encode_image, write_file
     from gulpio2.cli.progress import ProgressBar
     from gulpio2.cli.summary import spread
-    from gulpio2.storage.local import is_there
+    from gulpio2.storage.paths import is_there
     from gulpio2.storage.refusals import absolute, local_path
 
     if out.suffix.lower() != ".png":

@@ -63,7 +63,8 @@ from gulpio2.storage.leftovers import (
     remove_leftovers,
     remove_partials,
 )
-from gulpio2.storage.local import is_there, open_store
+from gulpio2.storage.local import open_store
+from gulpio2.storage.paths import is_there
 from gulpio2.storage.refusals import absolute, local_path
 from gulpio2.storage.removals_file import removed_numbers
 from gulpio2.types import no_progress

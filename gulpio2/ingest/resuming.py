@@ -11,7 +11,8 @@ from gulpio2.format.wording import counted
 from gulpio2.ingest.fitness import this_worker
 from gulpio2.ingest.items import place_items
 from gulpio2.ingest.report import TO_RESUME, ItemFailure
-from gulpio2.storage.local import open_store, path_in
+from gulpio2.storage.local import open_store
+from gulpio2.storage.paths import path_in
 from gulpio2.unfinished import lost_chunks
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from gulpio2.merge.parts import data_path, length_of
 from gulpio2.storage.base import read_map
 from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
-from gulpio2.storage.local import is_there, look_at, new_token
+from gulpio2.storage.local import new_token
 from gulpio2.storage.locks import WriterLock
+from gulpio2.storage.paths import is_there, look_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

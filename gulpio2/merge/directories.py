@@ -50,7 +50,8 @@ from gulpio2.storage.base import checks_of_files, read_if_there, read_manifest
 from gulpio2.storage.index.keeping import refresh_index
 from gulpio2.storage.leftovers import made_and_locked, remove_partials
 from gulpio2.storage.links import is_same_file
-from gulpio2.storage.local import open_store, real_path
+from gulpio2.storage.local import open_store
+from gulpio2.storage.paths import real_path
 from gulpio2.storage.removals_file import (
     read_removals,
     removed_numbers,

@@ -14,7 +14,8 @@ from gulpio2.merge.data import name_data, refuse_replaced, store_map
 from gulpio2.merge.parts import data_path
 from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.links import is_beginning
-from gulpio2.storage.local import is_there, new_token
+from gulpio2.storage.local import new_token
+from gulpio2.storage.paths import is_there
 from gulpio2.storage.permissions import permit_copy
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import KnownSettings, warning_of_part
 from gulpio2.storage.base import read_map, require_failures_file
 from gulpio2.storage.beside_writers import settled_names
-from gulpio2.storage.local import is_folder, open_store
+from gulpio2.storage.local import open_store
+from gulpio2.storage.paths import is_folder
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.unfinished import (
     describe_lost,

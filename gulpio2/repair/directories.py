@@ -39,7 +39,8 @@ from gulpio2.repair.unread import why_unread
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.beside_writers import settled_names
-from gulpio2.storage.local import is_folder, is_there, open_store, real_path
+from gulpio2.storage.local import open_store
+from gulpio2.storage.paths import is_folder, is_there, real_path
 from gulpio2.storage.permissions import permit_copy
 from gulpio2.storage.refusals import local_path, refuse_unwritable
 from gulpio2.storage.removals_file import read_removals

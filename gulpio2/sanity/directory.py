@@ -38,7 +38,8 @@ from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.index import check_index_of
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
 from gulpio2.storage.beside_writers import settled_map, settled_names
-from gulpio2.storage.local import LocalStore, is_folder
+from gulpio2.storage.local import LocalStore
+from gulpio2.storage.paths import is_folder
 from gulpio2.storage.refusals import broken_link, local_path
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import no_progress

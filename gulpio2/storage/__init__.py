@@ -11,6 +11,7 @@
 * `links`: data files that several directories share.
 * `locks`: one writer per folder, and one per data file.
 * `naming`: a name for a new file, where nothing has it.
+* `paths`: what a path leads to, where the system may also refuse to say.
 * `permissions`: who may read a file that replaces another, or is made of others.
 * `reads`: from a file that is open, whole although the system gives less at a time.
 * `refusals`: what the system refused, and what a person can do about it.

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import LockedError, StorageError, StorageNotFoundError
 from gulpio2.format.layout import data_name, list_chunks, meta_name
-from gulpio2.storage.local import LocalStore, follow_link, is_there, look_at
+from gulpio2.storage.local import LocalStore
 from gulpio2.storage.locks import WriterLock
+from gulpio2.storage.paths import follow_link, is_there, look_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

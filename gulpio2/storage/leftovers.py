@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import JOURNAL_NAME, list_chunks
-from gulpio2.storage.local import look_at
 from gulpio2.storage.locks import WriterLock
+from gulpio2.storage.paths import look_at
 from gulpio2.storage.refusals import absolute, refused
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from gulpio2.storage.handles import (
 from gulpio2.storage.local_writer import ExtendingWriter, LocalWriter
 from gulpio2.storage.locks import lock_folder
 from gulpio2.storage.naming import rename_new
+from gulpio2.storage.paths import path_in
 from gulpio2.storage.permissions import settle_permissions
-from gulpio2.storage.refusals import cannot, local_path, refused
+from gulpio2.storage.refusals import local_path, refused
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -33,26 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LocalStore",
-    "follow_link",
     "free_bytes",
-    "is_folder",
-    "is_there",
-    "look_at",
     "new_token",
     "open_store",
-    "path_in",
-    "real_path",
 ]
 
 
 def open_store(folder: StrPath) -> Store:
     """Give the store of a folder. Creates nothing and opens nothing."""
     return LocalStore(folder)
-
-
-def path_in(folder: StrPath, name: str) -> str:
-    """Give the path of a file in a folder, in a tenth of the time that `Path` takes."""
-    return os.path.join(folder, name)  # noqa: PTH118  # see above
 
 
 def new_token() -> str:
@@ -68,96 +58,6 @@ def free_bytes(folder: StrPath) -> int | None:
         return None
     # Some network and virtual file systems say 0 blocks of everything.
     return found.f_bavail * found.f_frsize if found.f_blocks else None
-
-
-def is_there(path: StrPath) -> bool:
-    """Tell whether a path leads to something; ``Path.exists`` lets errors through.
-
-    Raises
-    ------
-    StorageError
-        Nobody may know; see `look_at`.
-    """
-    return look_at(path) is not None
-
-
-def is_folder(path: StrPath) -> bool:
-    """Tell whether a path leads to a folder; ``Path.is_dir`` lets errors through.
-
-    Raises
-    ------
-    StorageError
-        Nobody may know; see `look_at`.
-    """
-    state = look_at(path)
-    return state is not None and stat.S_ISDIR(state.st_mode)
-
-
-def look_at(path: StrPath, *, follow: bool = True) -> os.stat_result | None:
-    """Give the state of a file or folder; None where nothing is there.
-
-    Parameters
-    ----------
-    path : str or path
-        Of anything.
-    follow : bool, keyword-only
-        Look at what a symbolic link leads to, and not at the link.
-
-    Raises
-    ------
-    StorageError
-        Nobody may know: a folder above it may not be looked into, its name is longer
-        than names can be, or the disk or network did not answer.
-    """
-    try:
-        return (os.stat if follow else os.lstat)(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except PermissionError as cause:
-        folder = _closed_folder(path)
-        if folder is None:
-            raise cannot(cause, "look at", path) from cause
-        raise cannot(cause, "look into", folder) from cause
-    except OSError as cause:
-        raise cannot(cause, "look at", path) from cause
-
-
-def _closed_folder(path: StrPath) -> Path | None:
-    """Give the folder for which a path is out of reach, also by way of links."""
-    try:
-        real = Path(os.path.realpath(path))
-    except OSError:  # of the current folder
-        return None
-    folders = *reversed(Path(path).parents), *reversed(real.parents), real
-    # Of a process that goes by another user's rights than its own, by those.
-    effective = os.access in os.supports_effective_ids
-    for each in folders:
-        if not os.access(each, os.X_OK, effective_ids=effective):
-            return each
-    return None
-
-
-def real_path(path: StrPath) -> Path:
-    """Give the absolute path without links; ``Path.resolve`` fails where they circle.
-
-    Raises
-    ------
-    StorageError
-        The current folder is gone, and the path is relative to it.
-    """
-    try:
-        return Path(os.path.realpath(path))
-    except OSError as cause:
-        raise cannot(cause, "find", path) from cause
-
-
-def follow_link(path: StrPath) -> Path:
-    """Give the path that a symbolic link leads to, and any other as it is.
-
-    For a file that is to be replaced where it is, with the link to it left in place.
-    """
-    is_link = os.path.islink(path)  # noqa: PTH114  # Path's raises
-    return Path(os.path.realpath(path)) if is_link else Path(path)
 
 
 class LocalStore:

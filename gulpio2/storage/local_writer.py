@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
 from gulpio2.storage.handles import open_descriptor
-from gulpio2.storage.locks import is_at, lock_file
+from gulpio2.storage.locks import lock_file
+from gulpio2.storage.paths import is_at
 from gulpio2.storage.refusals import refused
 from gulpio2.storage.writeback import begin_writeback
 

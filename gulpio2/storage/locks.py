@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.storage.handles import open_descriptor
+from gulpio2.storage.paths import is_at, is_there
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WriterLock",
-    "is_at",
     "lock_file",
     "lock_folder",
     "share_locks",
@@ -231,7 +231,7 @@ class WriterLock:
         if replacing:
             self.take(path)  # it may be there since
             self._keep({fd for fd in self._fds if not _is_shared(fd, path)})
-        elif _is_there(path):
+        elif is_there(path):
             raise _begun(path)
         return True
 
@@ -331,27 +331,6 @@ def _open_to_lock(path: StrPath, *, to_write: bool) -> int:
         if to_write or cause.errno not in _MAY_NOT:
             raise
     return open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
-
-
-def is_at(fd: int, path: StrPath) -> bool:
-    """Tell whether a path leads to an open file; not, where another replaced it."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(fd))  # noqa: PTH116  # any StrPath
-    except FileNotFoundError:
-        return False
-    except OSError as cause:  # nobody may know: that is no other writer
-        raise refused(cause, "look at", path) from cause
-
-
-def _is_there(path: StrPath) -> bool:
-    """As `gulpio2.storage.local.is_there`, which is of a module that needs this one."""
-    try:
-        os.stat(path)  # noqa: PTH116  # any StrPath
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as cause:
-        raise refused(cause, "look at", path) from cause
-    return True
 
 
 def _is_shared(fd: int, path: StrPath) -> bool:

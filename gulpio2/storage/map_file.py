@@ -25,7 +25,8 @@ from gulpio2.format.layout import partial_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.storage.base import read_if_there
 from gulpio2.storage.data_file import has_frame
-from gulpio2.storage.local import LocalStore, follow_link, is_there, new_token
+from gulpio2.storage.local import LocalStore, new_token
+from gulpio2.storage.paths import follow_link, is_there
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from gulpio2.format.removals import entry_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_map
-from gulpio2.storage.local import look_at, real_path
+from gulpio2.storage.paths import look_at, real_path
 from gulpio2.storage.refusals import broken_link
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from gulpio2.errors import (
 )
 from gulpio2.format.metadata import first_metadata
 from gulpio2.sampling.clips import require_chosen
-from gulpio2.storage.local import is_folder
+from gulpio2.storage.paths import is_folder
 from gulpio2.storage.refusals import local_path
 from gulpio2.torch.listing import Listing, frame_times, look_at
 from gulpio2.torch.metainfo import are_equal

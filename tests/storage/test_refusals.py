@@ -23,7 +23,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.repair import repair_directory
 from gulpio2.storage import open_store
 from gulpio2.storage.leftovers import missing_folders
-from gulpio2.storage.local import real_path
+from gulpio2.storage.paths import real_path
 from gulpio2.storage.refusals import absolute, local_path, nearest_there, refused
 from gulpio2.testing import make_gulp_directory
 

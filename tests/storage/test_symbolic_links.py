@@ -14,7 +14,8 @@ from gulpio2.format.layout import REMOVALS_NAME
 from gulpio2.format.removals import Removals
 from gulpio2.removal import delete_items
 from gulpio2.sanity import check_directory
-from gulpio2.storage.local import LocalStore, follow_link
+from gulpio2.storage.local import LocalStore
+from gulpio2.storage.paths import follow_link
 from gulpio2.storage.removals_file import read_removals
 from gulpio2.testing import make_frames
 

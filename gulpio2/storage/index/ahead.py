@@ -22,7 +22,7 @@ from gulpio2.storage.index import opening
 from gulpio2.storage.index.building import columns_of_map
 from gulpio2.storage.index.columns import DTYPES, Columns
 from gulpio2.storage.index.composing import is_settled, read_map
-from gulpio2.storage.local import path_in
+from gulpio2.storage.paths import path_in
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -30,7 +30,8 @@ from gulpio2.storage.index.columns import (
 )
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.index.whole import is_whole
-from gulpio2.storage.local import LocalStore, path_in
+from gulpio2.storage.local import LocalStore
+from gulpio2.storage.paths import path_in
 from gulpio2.storage.refusals import refused
 from gulpio2.types import Progress, no_progress
 

@@ -16,7 +16,7 @@ from gulpio2.format.layout import data_name
 from gulpio2.storage.index.columns import HAS_CRC32, IRREGULAR
 from gulpio2.storage.index.entries import IndexRecord, times_in
 from gulpio2.storage.index.typed import first_metadata
-from gulpio2.storage.local import path_in
+from gulpio2.storage.paths import path_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

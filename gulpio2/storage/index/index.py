@@ -19,7 +19,7 @@ from gulpio2.storage.index.entries import IndexRecord, is_unchanged
 from gulpio2.storage.index.held import Held
 from gulpio2.storage.index.table import make_table
 from gulpio2.storage.index.texts import MapTexts
-from gulpio2.storage.local import path_in
+from gulpio2.storage.paths import path_in
 
 if TYPE_CHECKING:
     from collections import OrderedDict

@@ -28,7 +28,8 @@ from gulpio2.storage.index.replacing import IndexSummary, replace_index, sweep
 from gulpio2.storage.index.stale import stale_maps, states_of
 from gulpio2.storage.index.table import has_right_metadata
 from gulpio2.storage.index.whole import is_whole
-from gulpio2.storage.local import LocalStore, path_in
+from gulpio2.storage.local import LocalStore
+from gulpio2.storage.paths import path_in
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.index import Index
 from gulpio2.storage.index.loading import load_index
 from gulpio2.storage.index.texts import MapTexts
-from gulpio2.storage.local import LocalStore, path_in
+from gulpio2.storage.local import LocalStore
+from gulpio2.storage.paths import path_in
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from gulpio2.storage.index.composing import compose, keep_lost, lost_maps, map_s
 from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.loading import load_to_replace
 from gulpio2.storage.index.opening import PARTIAL, UnlessChanged, is_small
-from gulpio2.storage.local import LocalStore, path_in
+from gulpio2.storage.local import LocalStore
+from gulpio2.storage.paths import path_in
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:

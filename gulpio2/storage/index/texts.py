@@ -17,7 +17,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, meta_name
 from gulpio2.format.scan import UnusualMapError, scan_gmeta
 from gulpio2.storage.handles import read_once
-from gulpio2.storage.local import path_in
+from gulpio2.storage.paths import path_in
 from gulpio2.storage.refusals import refused
 
 if TYPE_CHECKING:
