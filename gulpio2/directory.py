@@ -254,8 +254,8 @@ class GulpDirectory(ReadingVerbs):
         self._is_settled = is_settled and not unmapped
         for number in (*listing.data_only, *unmapped):
             _logger.warning(
-                "%s has no map and is left out: it was never committed, or its map is "
-                "lost. Run `gulp2 check` on the directory",
+                "%s has no map and is left out: it is being stored, was never "
+                "committed, or its map is lost. Run `gulp2 check` on the directory",
                 self._store.path(data_name(number)),
             )
         if listing.strays:
