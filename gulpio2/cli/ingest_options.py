@@ -13,7 +13,7 @@ from gulpio2.cli.options import (
     number_option,
     verbosity_options,
 )
-from gulpio2.cli.parameter_types import ByteSize
+from gulpio2.cli.parameter_types import Bounded, ByteSize
 from gulpio2.ingest.jobs import MAX_WORKERS
 from gulpio2.threads import usable_cores
 
@@ -124,7 +124,7 @@ def ingest_options(function: Callable[..., None]) -> Callable[..., None]:
         dry_run_option,
         click.option(
             "--sample-share",
-            type=click.FloatRange(0, 1, min_open=True),
+            type=Bounded(0, 1, min_open=True),
             default=0.01,
             show_default=True,
             help="Part of the items that --dry-run reads, 20 at least; 1 for all of "

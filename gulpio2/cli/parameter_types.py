@@ -7,7 +7,7 @@ import re
 import stat
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ParamType = click.ParamType[Any]
 
 __all__ = [
+    "Bounded",
     "ByteSize",
     "Duration",
     "FrameChoice",
@@ -73,19 +74,26 @@ class ByteSize(ParamType):
         return num_bytes
 
 
-class Duration(click.FloatRange):
-    """Seconds between two bounds; no ``nan``, which is in no order to them."""
+class Bounded(click.FloatRange):
+    """A number between two bounds; no ``nan``, which is in no order to them."""
 
-    name = "seconds"
+    expected: ClassVar[str] = "no number; write one, as 0.5"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Give the seconds."""
-        seconds: float = super().convert(value, param, ctx)
-        if math.isnan(seconds):
-            self.fail(f"{value!r} is no time; write seconds, as 0.5.", param, ctx)
-        return seconds
+        """Give the number."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is {self.expected}.", param, ctx)
+        return number
+
+
+class Duration(Bounded):
+    """Seconds between two bounds."""
+
+    name = "seconds"
+    expected = "no time; write seconds, as 0.5"
 
 
 class FrameChoice(ParamType):

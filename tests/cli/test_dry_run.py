@@ -64,7 +64,12 @@ def test_a_dry_run_finds_each_item_that_will_fail_where_it_is_to_read_all(
 
 
 @pytest.mark.parametrize(
-    "words", [["--dry-run", "--sample-share", "0"], ["--sample-share", "1"]]
+    "words",
+    [
+        ["--dry-run", "--sample-share", "0"],
+        ["--dry-run", "--sample-share", "nan"],
+        ["--sample-share", "1"],
+    ],
 )
 def test_a_share_of_no_sample_is_wrong_usage(gulp2, tmp_path, words):
     (tmp_path / "videos").mkdir()
