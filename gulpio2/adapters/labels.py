@@ -221,11 +221,15 @@ def stored_labels(folder: StrPath) -> dict[str, int]:
 
 
 def _label_of(entry: Mapping[str, Any]) -> tuple[str, int | None]:
-    """Give label and number of a stored item, as adapters of folders note them."""
+    """Give label and number of a stored item, as adapters of folders note them.
+
+    No True and nothing below 0: a `label2idx.json` with such would be refused.
+    """
     for meta in entry["meta_data"]:
         match meta:
             case {"label": str(label), "idx": int(index)}:
-                return label, index
+                if index >= 0 and not isinstance(index, bool):
+                    return label, index
     return "", None
 
 

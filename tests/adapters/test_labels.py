@@ -209,6 +209,8 @@ class Numbered(AbstractDatasetAdapter):
         ([("run", 0), ("jump", 0)], {}),
         ([("run", None)], {}),
         ([("run", "1")], {}),
+        ([("run", True), ("jump", False), ("walk", 2)], {"walk": 2}),
+        ([("unknown", -1), ("walk", 2)], {"walk": 2}),
     ],
     ids=str,
 )
