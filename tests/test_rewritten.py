@@ -13,7 +13,12 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
-from gulpio2.errors import CorruptFrameError, MapChangedError, MetaFileError
+from gulpio2.errors import (
+    CorruptFrameError,
+    LockedError,
+    MapChangedError,
+    MetaFileError,
+)
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.storage import handles
 from gulpio2.storage.handles import HandlePool
@@ -596,3 +601,20 @@ def test_an_item_that_was_deleted_and_stored_again_is_no_hindrance_to_others(
     else:
         assert levels_in(source, "b") == [100]
     assert levels_in(GulpDirectory(folder)) == [0, 50, 200]
+
+
+def test_a_data_file_that_is_replaced_again_and_again_is_not_opened_for_ever(tmp_path):
+    path = tmp_path / "data_0.gulp"
+    path.write_bytes(b"abcd")
+    pool, looked = HandlePool(), []
+
+    def never(path: str, fd: int) -> bool:
+        looked.append(fd)
+        assert len(looked) < 100
+        return False
+
+    pool.on_open = never
+    with pytest.raises(LockedError, match=r"data_0.gulp is written anew again and"):
+        pool.read_at(str(path), 0, 4)
+    pool.on_open = None
+    assert pool.read_at(str(path), 0, 4) == b"abcd"

@@ -17,6 +17,7 @@ from itertools import starmap
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from gulpio2.errors import LockedError
 from gulpio2.forks import renew_in_children
 from gulpio2.storage.reads import range_error, read_fully, read_into
 from gulpio2.storage.refusals import not_opened, refused
@@ -49,6 +50,8 @@ _TOO_MANY = (errno.EMFILE, errno.ENFILE)
 # Seconds to wait where there is nothing to let go of: files that another thread closes
 # just now are in no pool any more, and still open.
 _PAUSES = (0.001, 0.004, 0.016)
+# Times that a file is opened, if each time another has its path afterwards.
+_TRIES = 10
 
 _pools: weakref.WeakSet[HandlePool] = weakref.WeakSet()
 # Held while the set changes or is copied. May be taken by who holds a pool's lock, and
@@ -327,16 +330,25 @@ class HandlePool:
                 return handle
             del handles  # what is let go of meanwhile would stay open by it
             # Under the lock: a file that `close` was to let go of must not come after.
-            handle = _open(path)
-            if self.on_open is not None:
-                while not self.on_open(path, handle.fd):
-                    handle = _open(path)
+            handle = self._watched(path)
             _keep_to_share(handle.fd)
             handles = self._handles
             handles[path] = handle
             if len(handles) > self.max_open:
                 handles.popitem(last=False)
             return handle
+
+    def _watched(self, path: str) -> _Handle:
+        """Open a file, and again where another has its path by the time of a look."""
+        for _ in range(_TRIES):
+            handle = _open(path)
+            if self.on_open is None or self.on_open(path, handle.fd):
+                return handle
+        raise LockedError(
+            errno.EWOULDBLOCK,
+            f"{path} is written anew again and again by another process. Wait for it "
+            "to end, and try again",
+        )
 
     def close(self) -> None:
         """Let go of every file; reading again reopens."""

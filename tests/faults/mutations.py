@@ -219,8 +219,8 @@ MUTATIONS = [
     Mutation(
         "read a data file that was written anew by the old map",
         "storage/handles.py",
-        "            if self.on_open is not None:\n",
-        "            if False:\n",
+        "            if self.on_open is None or self.on_open(path, handle.fd):\n",
+        "            if True:\n",
         "tests/test_rewritten.py",
     ),
     Mutation(
