@@ -13,6 +13,7 @@ from gulpio2.cli.main import gulp2
 from gulpio2.errors import (
     ChunkMismatchError,
     DuplicateIdError,
+    IngestError,
     IngestSettingError,
     MetaFileError,
 )
@@ -102,6 +103,40 @@ def test_a_part_of_which_all_is_there_leaves_no_word(tmp_path, parts, caplog):
     assert (report.items, report.skipped) == (0, 3)
     assert content(parts[0]) == before
     assert not caplog.records
+
+
+def test_an_item_that_was_deleted_and_stored_again_is_left_out_like_others(tmp_path):
+    target = ingest(tmp_path / "all", [0, 1])
+    part = ingest(tmp_path / "part", [1, 5])
+    delete_items(target, ["item0", "item1"])
+    with pytest.raises(IngestError, match=r"'item1' of .* was deleted in"):
+        merge_directories([part], target, on_duplicate="skip")
+    ingest(target, [1])
+    report = merge_directories([part], target, on_duplicate="skip")
+    assert (report.items, report.skipped) == (1, 1)
+    assert kinds(target).keys() == {"item1", "item5"}
+
+
+class Failing(Some):
+    """The first item has no frames."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            is_first = item["id"] == f"item{self.numbers[0]}"
+            yield {**item, "frames": []} if is_first else item
+
+
+@pytest.mark.parametrize("brought", ["before", "beside"])
+def test_what_failed_in_a_part_and_is_there_is_not_told_as_failed(tmp_path, brought):
+    one, two = ingest(tmp_path / "one", [5, 6]), tmp_path / "two"
+    GulpIngestor(Failing([5, 7]), two, 3, 1).run()
+    GulpIngestor(Failing([8, 9]), two, 3, 1).run()
+    target = one if brought == "before" else tmp_path / "all"
+    parts = [two] if brought == "before" else [one, two]
+    report = merge_directories(parts, target)
+    lines = (target / "failures.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["item8"]
+    assert report.failed == 1
 
 
 @pytest.mark.parametrize("link", [True, False])

@@ -213,7 +213,7 @@ def merge_directories(
             owners = dict.fromkeys(lookup, Path(target))
         else:
             owners = refuse_repeats(found, target, lookup, present)
-        refuse_deleted(found, target, present)
+        refuse_deleted(found, target, present, left_out=lookup if skips else ())
         labels = merged_labels(found, target)
         metainfo = merged_metainfo(manifests)
         stay = present.keys() | (all_taken(found, lookup) if skips else set())
@@ -274,7 +274,7 @@ def merge_directories(
         if not report.chunks:
             begin()
         _note_erased(found, out, {*report.chunks}, goes_on=interrupted is not None)
-        report.failed = _write_failures(found, out)
+        report.failed = _write_failures(found, out, lookup.keys() | owners.keys())
         report.missing = _write_manifest(found, out, manifest, metainfo)
         refresh_index(target, progress=tell)
         report.left_out = sorted({*brought} - given)
@@ -329,27 +329,24 @@ def _note_erased(
         write_removals(out, removals)
 
 
-def _write_failures(parts: list[Part], out: Store) -> int:
-    """Add the failures of the parts, and leave out items that are stored by now.
+def _write_failures(parts: list[Part], out: Store, stored: Collection[str]) -> int:
+    """Add the failures of the parts, and leave out items that are `stored` by now.
 
-    Gives how many failed in the parts.
+    Gives how many of the parts are told.
     """
     before = _lines_of_failures(out)
     own = [line for part in parts for line in _lines_of_failures(part.store)]
     # What failed again, as with another option, is told by the line of that ingest.
-    tried = {id_ for line in own if (id_ := id_of(line)) is not None}
-    tried.update(id_ for part in parts for ids in part.chunks.values() for id_ in ids)
+    again = {id_ for line in own if (id_ := id_of(line)) is not None}
     told = {*own}
+    lines = [line for line in before if line in told or not is_mended(line, again)]
     # Each once: an earlier merge may have brought those of some parts.
-    lines = dict.fromkeys(
-        line for line in before if line in told or not is_mended(line, tried)
-    )
-    lines.update(dict.fromkeys(own))
-    if lines and list(lines) != before:
+    lines = [line for line in dict.fromkeys(lines + own) if not is_mended(line, stored)]
+    if lines and lines != before:
         out.write_atomically(FAILURES_NAME, b"".join(lines))
     elif not lines and before:
         out.remove(FAILURES_NAME)
-    return len(told)
+    return len(told.intersection(lines))
 
 
 def _lines_of_failures(store: Store) -> list[bytes]:

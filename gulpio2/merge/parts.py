@@ -42,7 +42,7 @@ from gulpio2.unfinished import (
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
 
     from gulpio2.format.manifest import Run
     from gulpio2.storage.base import Store
@@ -218,11 +218,15 @@ def refuse_taken(
 
 
 def refuse_deleted(
-    parts: list[Part], target: StrPath, present: Collection[tuple[Path, int]]
+    parts: list[Part],
+    target: StrPath,
+    present: Collection[tuple[Path, int]],
+    left_out: Container[str],
 ) -> None:
     """Refuse to bring back what was deleted in the target, while that is known.
 
     An item that has another content under its id has been made since, and may come.
+    What is `left_out`, by its id, does not.
     """
     gone: dict[str, set[str]] = {}
     for pairs in read_removals(open_store(target)).deleted.values():
@@ -234,7 +238,9 @@ def refuse_deleted(
             if (part.path, chunk) in present or gone.keys().isdisjoint(ids):
                 continue
             for id_, entry in read_map(part.store, meta_name(chunk))[1].items():
-                if id_ in gone and _content_of(entry) in gone[id_]:
+                if id_ not in gone or id_ in left_out:
+                    continue
+                if _content_of(entry) in gone[id_]:
                     back.append(id_)
         if back:
             more = f", and {len(back) - 1} more of it," if back[1:] else ""
