@@ -184,13 +184,18 @@ def adapter_command(name: str, cls: type, here: Path) -> click.Command:
 
 def _number_alike(output: Path, share: Path) -> None:
     """Have a new share begin with the labels of what it is to be merged into."""
-    from gulpio2.adapters.labels import read_label_file, write_label_file
+    from gulpio2.adapters.labels import (
+        read_label_file,
+        stored_labels,
+        write_label_file,
+    )
     from gulpio2.format.layout import JOURNAL_NAME, MANIFEST_NAME
     from gulpio2.storage.paths import is_there
 
     # Labels alone may be what a command left that was refused then.
     is_new = not any(is_there(share / name) for name in (JOURNAL_NAME, MANIFEST_NAME))
-    if is_new and (labels := read_label_file(output)):
+    # As a merge will: items of OUTPUT may have come without the file.
+    if is_new and (labels := read_label_file(output) or stored_labels(output)):
         write_label_file(share, labels)
 
 

@@ -329,8 +329,9 @@ def test_a_rate_that_is_a_whole_number_by_default_may_be_another(
     assert len(frames) == len(VideoFrames(path, frame_rate=rate))
 
 
+@pytest.mark.parametrize("has_file", [True, False])
 def test_shares_that_come_later_go_on_with_the_labels_of_the_output(
-    gulp2, tmp_path, make_video
+    gulp2, tmp_path, make_video, has_file
 ):
     days = {"monday": ["walk"], "sunday": ["sit"], "tuesday": ["run", "walk"]}
     for day, labels in days.items():
@@ -339,6 +340,9 @@ def test_shares_that_come_later_go_on_with_the_labels_of_the_output(
     gulp2("ingest", "video-folder", "monday", "out")
     gulp2("ingest", "video-folder", "nowhere", "out", "--shard", "1/2", status=1)
     gulp2("ingest", "video-folder", "sunday", "out")
+    if not has_file:  # chunks alone were copied
+        for name in ("label2idx.json", "gulp.json"):
+            Path("out", name).unlink()
     words = ["ingest", "video-folder", "tuesday", "out", "--videos-per-chunk", 1]
     gulp2(*words, "--shard", "2/2", "--dry-run")
     assert not list(Path("out").glob("shard_2*"))
