@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import Any
 
 import pytest
@@ -152,6 +153,30 @@ def test_a_merge_that_skips_and_is_killed_anywhere_is_finished_by_merging_again(
             break
         merge_directories(parts, target, **options)
         assert content(target) == expected, number
+    assert number > 30
+
+
+def test_a_run_is_told_of_its_chunk_alone_after_a_merge_that_was_killed(
+    tmp_path, kill_step
+):
+    before = ingest(tmp_path / "before", [0, 1])
+    (before / "gulp.json").unlink()  # as GulpIO2 0.0.4 has left it
+    parts = [
+        ingest(tmp_path / "one", [0, 1, 2], kind=1),
+        ingest(tmp_path / "two", [2, 3], kind=2),
+        ingest(tmp_path / "three", [3, 2], kind=3),
+    ]
+    whole = shutil.copytree(before, tmp_path / "whole")
+    merge_directories(parts, whole, on_duplicate="skip")
+    with GulpDirectory(whole) as directory:
+        assert [run.chunks for run in directory.manifest.runs] == [(1,), (2,)]
+    for number in range(1, 500, kill_step):
+        target = shutil.copytree(before, tmp_path / f"killed{number}")
+        options = {"on_duplicate": "skip"}
+        if not is_killed(number, merge_directories, parts, target, **options):
+            break
+        merge_directories(parts, target, on_duplicate="skip")
+        assert content(target) == content(whole), number
     assert number > 30
 
 

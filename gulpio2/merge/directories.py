@@ -29,7 +29,7 @@ from gulpio2.format.manifest import (
     without_complete_shares,
 )
 from gulpio2.merge.data import bring_chunk, read_chunk_map
-from gulpio2.merge.items import bring_items, number_of_brought, untold_chunks
+from gulpio2.merge.items import bring_items, take_brought, untold_chunks
 from gulpio2.merge.parts import (
     Part,
     all_taken,
@@ -249,7 +249,7 @@ def merge_directories(
                 if not is_whole:
                     part.erased.pop(chunk, None)  # its holes do not come
                 if not kept:
-                    was = number_of_brought(read.entries.keys(), lookup, untold)
+                    was = take_brought(read, out, lookup, untold)
                     if was is not None:
                         part.numbers[chunk] = was
                     tell(items=len(ids), num_bytes=size)

@@ -11,7 +11,8 @@ from gulpio2.format.entry import EXTRAS_KEY, covered_part, entry_check, verify_e
 from gulpio2.format.gmeta import dump_gmeta
 from gulpio2.format.layout import data_name, meta_name, partial_name
 from gulpio2.merge.data import name_data, refuse_replaced, store_map
-from gulpio2.merge.parts import data_path
+from gulpio2.merge.parts import content_of, data_path
+from gulpio2.storage.base import read_map
 from gulpio2.storage.beside_writers import held_until_mapped
 from gulpio2.storage.links import is_beginning
 from gulpio2.storage.local import new_token
@@ -19,12 +20,12 @@ from gulpio2.storage.paths import is_there
 from gulpio2.storage.permissions import permit_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from gulpio2.merge.data import MapAsRead
     from gulpio2.storage.base import Store, StoreWriter
 
-__all__ = ["bring_items", "number_of_brought", "untold_chunks"]
+__all__ = ["bring_items", "take_brought", "untold_chunks"]
 
 
 def bring_items(
@@ -121,19 +122,33 @@ def untold_chunks(
     return untold
 
 
-def number_of_brought(
-    ids: Collection[str], lookup: Mapping[str, int], untold: Mapping[int, set[str]]
+def take_brought(
+    read: MapAsRead, out: Store, lookup: Mapping[str, int], untold: dict[int, set[str]]
 ) -> int | None:
-    """Find the chunk that was made of items with these ids, and of no others.
+    """Find the chunk that was made of items of this one, and of no others.
+
+    Where there are several, it is the last: a merge brings chunks in their order.
 
     Parameters
     ----------
-    ids : collection of str
-        Those of a chunk of a part; all are in the target.
+    read : MapAsRead
+        The map of a chunk of a part; all of its ids are in the target.
+    out : Store
+        The target.
     lookup : mapping
         The chunk of each id in the target.
-    untold : mapping
-        As `untold_chunks` gives it.
+    untold : dict
+        As `untold_chunks` gives it. What is found is taken out: no other chunk of a
+        part is it.
     """
-    numbers = sorted({lookup[id_] for id_ in ids if id_ in lookup} & untold.keys())
-    return next((n for n in numbers if untold[n].issubset(ids)), None)
+    entries = read.entries
+    numbers = {lookup[id_] for id_ in entries if id_ in lookup} & untold.keys()
+    for number in sorted(numbers, reverse=True):
+        if not untold[number] <= entries.keys():
+            continue
+        there = read_map(out, meta_name(number))[1]
+        # Else it may have been there before the merge, as of GulpIO2 0.0.4.
+        if all(content_of(there[id_]) == content_of(entries[id_]) for id_ in there):
+            del untold[number]
+            return number
+    return None

@@ -53,6 +53,7 @@ __all__ = [
     "all_taken",
     "begin_merge",
     "chunks_of_ids",
+    "content_of",
     "data_path",
     "length_of",
     "merged_labels",
@@ -231,7 +232,7 @@ def refuse_deleted(
     gone: dict[str, set[str]] = {}
     for pairs in read_removals(open_store(target)).deleted.values():
         for id_, entry in pairs:
-            gone.setdefault(id_, set()).add(_content_of(entry))
+            gone.setdefault(id_, set()).add(content_of(entry))
     for part in parts:
         back: list[str] = []
         for chunk, ids in part.chunks.items():
@@ -240,7 +241,7 @@ def refuse_deleted(
             for id_, entry in read_map(part.store, meta_name(chunk))[1].items():
                 if id_ not in gone or id_ in left_out:
                     continue
-                if _content_of(entry) in gone[id_]:
+                if content_of(entry) in gone[id_]:
                     back.append(id_)
         if back:
             more = f", and {len(back) - 1} more of it," if back[1:] else ""
@@ -253,7 +254,7 @@ def refuse_deleted(
             )
 
 
-def _content_of(entry: Mapping[str, Any]) -> str:
+def content_of(entry: Mapping[str, Any]) -> str:
     """Give what an entry says of an item, wherever in a data file its frames are."""
     extras = {**(entry.get("gulp2") or {})}
     extras.pop("check", None)
