@@ -948,6 +948,26 @@ def test_items_that_were_deleted_and_come_again_are_named(tmp_path, caplog):
     assert "'item5'. To keep it out, take it out of the source" in caplog.text
 
 
+def test_items_are_named_where_all_were_deleted_that_come_again(tmp_path, caplog):
+    make_gulp_directory(tmp_path, num_items=5)
+    delete_items(tmp_path, [f"item{n}" for n in range(5)])
+    GulpIngestor(FrameAdapter(num_items=5), tmp_path, 2, 1).run()
+    assert (
+        f"5 items are stored again that were deleted from {tmp_path}: 'item0', "
+        "'item1', 'item2' and 2 more. To keep them out"
+    ) in caplog.text
+
+
+def test_an_ingest_beside_a_damaged_list_of_deleted_items_goes_on(tmp_path, caplog):
+    make_gulp_directory(tmp_path, num_items=2)
+    delete_items(tmp_path, ["item1"])
+    (tmp_path / "deleted.json").write_text("{")
+    GulpIngestor(FrameAdapter(num_items=2), tmp_path, 2, 1, on_duplicate="skip").run()
+    assert not caplog.messages
+    codes = {each.code for each in check_directory(tmp_path).problems}
+    assert "bad-removals" in codes
+
+
 def test_a_chunk_that_is_put_back_is_still_known_to_be_erased(tmp_path):
     make_gulp_directory(tmp_path, num_items=4)
     delete_items(tmp_path, ["item2", "item3"])

@@ -6,13 +6,12 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError
 from gulpio2.format.wording import counted
 from gulpio2.ingest.duplicates import warn_of_repeats
 from gulpio2.ingest.facts import ask_for_facts, count_items, warn_of_ids_beyond_utf8
 from gulpio2.ingest.journal import RunJournal
 from gulpio2.ingest.records import refuse_other_labels, warn_of_other_metainfo
-from gulpio2.storage.removals_file import read_removals
+from gulpio2.storage.removals_file import noted_removals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,17 +67,13 @@ def tell_of_run(
             warn_of_repeats(ingestor.adapter, plan.ids, plan.repeats)
         ids = [plan.ids[n] for task in plan.tasks for n in task.positions()]
         warn_of_ids_beyond_utf8(ids)
-        if adds:
-            _warn_of_deleted(ingestor.output_store(), ids)
+        _warn_of_deleted(ingestor.output_store(), ids)
     refuse_other_labels(facts, ingestor.output_store().path(""))
 
 
 def _warn_of_deleted(store: Store, ids: Sequence[str]) -> None:
     """Tell of items that come back: the source still has what was deleted here."""
-    try:
-        deleted = read_removals(store).deleted
-    except MetaFileError:  # a damaged one is for a check to tell
-        return
+    deleted = noted_removals(store).deleted
     known = {id_ for items in deleted.values() for id_, _ in items}
     back = [id_ for id_ in ids if id_ in known]
     if back:

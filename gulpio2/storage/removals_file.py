@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "forgetting_deleted",
+    "noted_removals",
     "read_removals",
     "removed_numbers",
     "write_removals",
@@ -62,11 +63,11 @@ def removed_numbers(store: Store, names: Collection[str]) -> set[int]:
     The files of one may be gone, and put back. What is noted of it stays until then,
     and would be taken for damage of another chunk of that number.
     """
-    removals = _noted(store) if REMOVALS_NAME in names else Removals()
+    removals = noted_removals(store) if REMOVALS_NAME in names else Removals()
     return {*removals.deleted, *removals.erased}
 
 
-def _noted(store: Store) -> Removals:
+def noted_removals(store: Store) -> Removals:
     """Read ``deleted.json``; empty where there is none that can be read."""
     try:
         return read_removals(store)
@@ -86,7 +87,7 @@ def forgetting_deleted(store: Store, name: str) -> Iterator[None]:
         yield
         return
     with store.lock():
-        removals = _noted(store)
+        removals = noted_removals(store)
         removals.deleted.pop(number, None)
         removals.erased.pop(number, None)
         with _replacing(store, removals):
