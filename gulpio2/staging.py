@@ -227,6 +227,7 @@ class ChunkSession:
         if self.partial is None:
             refuse_changes(content)
         is_mapped = self.partial is not None and is_there(map_file.path)
+        is_dropped = False
         try:
             with map_file.putting(content):
                 if self.partial is not None:
@@ -238,6 +239,7 @@ class ChunkSession:
                         # Of a new one, a map that has come since is another's.
                         if is_mapped or not self.is_new:
                             map_file.drop()
+                            is_dropped = True
                     self._name(self.partial)
                     self.partial = None
                     # Nothing is left to go back to: frames can be salvaged.
@@ -249,7 +251,7 @@ class ChunkSession:
             if map_file.may_be(content):  # then what it speaks of must stay
                 self._note(content, note_map)
             elif isinstance(cause, StorageError) and (
-                is_new or (is_mapped and _is_gone(map_file.path))
+                is_new or (is_mapped and (is_dropped or _is_gone(map_file.path)))
             ):
                 raise left_without_map(cause, path, is_new=is_new) from cause
             raise
