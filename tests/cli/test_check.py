@@ -112,6 +112,23 @@ def test_a_fault_of_many_items_of_a_file_hides_no_other(gulp2, tmp_path):
     assert last == "and 77 more: --limit 0 or --json gives all of them"
 
 
+def test_all_faults_of_an_item_that_is_told_are_told(gulp2, tmp_path):
+    folder = tmp_path / "holed"
+    make_gulp_directory(folder, num_items=7, num_frames=5, items_per_chunk=7).close()
+    entries = json.loads((folder / "meta_0.gmeta").read_text())
+    with (folder / "data_0.gulp").open("r+b") as file:
+        for entry in entries.values():
+            for number in (0, 2, 4):
+                offset, _, _ = entry["frame_info"][number]
+                file.seek(offset)
+                file.write(b"\0\0")
+    lines = gulp2("check", "--deep", folder, status=1).stdout.splitlines()
+    code = lines[0].rpartition(" ")[2]
+    told = [line for line in lines if line.endswith(code)]
+    assert len(told) == 5 * 3 + 1
+    assert "and 6 more, of 2 items: " in told[-1]
+
+
 def offsets(folder, count):
     """Give where the first frames of the first chunk begin."""
     entries = json.loads((folder / "meta_0.gmeta").read_text()).values()

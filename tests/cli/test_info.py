@@ -50,6 +50,8 @@ def test_deleted_frames_and_holes_count_in_the_data_files_alone(gulp2, gulped):
     assert bytes_of("info")["bytes"] == after["bytes"]
     assert bytes_of("info")["data_bytes"] == bytes_of("check")["bytes"]
     assert bytes_of("info")["data_bytes"] == told["bytes"]
+    (gulped / "data_9.gulp").write_bytes(b"a chunk that was never committed")
+    assert bytes_of("info")["data_bytes"] == told["bytes"]
     assert f"a frame), {size(told['bytes'])} in the data files" in (
         gulp2("info", gulped).stdout
     )

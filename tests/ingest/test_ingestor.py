@@ -370,16 +370,28 @@ def test_damaged_lines_of_an_earlier_ingest_stay(tmp_path):
     """They tell that something is missing, and a check that nobody can say what."""
     GulpIngestor(Mending(num_items=3).failing(1), tmp_path, 2, 1).run()
     path = tmp_path / "failures.jsonl"
-    lines = path.read_bytes()[:40], b"[]", b'{"id": []}', b"\xff"
+    deep = b'{"id": ' + 100_000 * b"[" + 100_000 * b"]" + b"}"
+    other = b'{"id": [], "ingest": "another"}'
+    lines = path.read_bytes()[:40], b"[]", b'{"id": []}', b"\xff", deep, other
     path.write_bytes(b"\n".join(lines))
     GulpIngestor(Others(num_items=3).failing(2), tmp_path, 2, 1).run()
     *kept, last = path.read_bytes().splitlines()
     # The third says of no other source that it is of that, and this one was tried.
-    assert kept == [lines[0], lines[1], lines[3]]
+    assert kept == [lines[0], lines[1], *lines[3:]]
     assert json.loads(last)["id"] == "otheritem2"
     assert [each.code for each in check_directory(tmp_path).problems] == [
         "bad-failures"
     ]
+
+
+def test_failures_stay_where_no_ingest_has_stored_anything(tmp_path, caplog):
+    GulpIngestor(Mending(num_items=1).failing(0), tmp_path, 2, 1).run()
+    (tmp_path / "gulp.json").unlink()
+    GulpIngestor(Others(num_items=1).failing(0), tmp_path, 2, 1).run()
+    assert listed(tmp_path) == [(0, "item0"), (0, "otheritem0")]
+    # That there is no chunk is said once, as the ingest begins.
+    names = [record.name for record in caplog.records]
+    assert names.count("gulpio2.directory") == 1
 
 
 def test_failures_of_another_source_say_nothing_of_items_at_their_places(tmp_path):
