@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2 import EncoderSettings, GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.cli.main import gulp2
 from gulpio2.errors import (
     ChunkMismatchError,
@@ -18,6 +18,7 @@ from gulpio2.errors import (
     IngestSettingError,
     MetaFileError,
 )
+from gulpio2.ingest.shard import Shard
 from gulpio2.merge import data, merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
@@ -104,6 +105,38 @@ def test_a_part_of_which_all_is_there_leaves_no_word(tmp_path, parts, caplog):
     assert (report.items, report.skipped) == (0, 3)
     assert content(parts[0]) == before
     assert not caplog.records
+
+
+def test_the_progress_comes_to_the_bytes_of_all_parts(tmp_path, parts):
+    told = []
+
+    def tell(*, num_bytes=0, **_):
+        told.append(num_bytes)
+
+    merge_directories(parts, tmp_path / "all", on_duplicate="skip", progress=tell)
+    files = [path for part in parts for path in part.glob("data_*.gulp")]
+    assert sum(told) == sum(path.stat().st_size for path in files)
+
+
+def test_a_share_of_which_all_is_there_is_not_missing(tmp_path):
+    target = ingest(tmp_path / "all", [2, 3], kind=1)
+    shares = [tmp_path / "one", tmp_path / "two"]
+    for number, folder in enumerate(shares, 1):
+        some = Some([0, 1, 2, 3])
+        GulpIngestor(some, folder, 2, 1, shard=Shard(number, 2)).run()
+    report = merge_directories(shares, target, on_duplicate="skip")
+    assert (report.items, report.skipped, report.missing) == (2, 2, [])
+
+
+def test_other_settings_are_told_of_what_comes_alone(tmp_path, parts, caplog):
+    coarse, other = EncoderSettings(quality=40), tmp_path / "other"
+    GulpIngestor(Some([1, 0]), other, 3, 1, encoder=coarse).run()
+    merge_directories([other], parts[0], on_duplicate="skip")
+    assert not caplog.records
+    GulpIngestor(Some([5]), other, 3, 1, encoder=coarse).run()
+    merge_directories([other], parts[0], on_duplicate="skip")
+    (text,) = caplog.messages
+    assert "quality" in text
 
 
 def test_an_item_that_was_deleted_and_stored_again_is_left_out_like_others(tmp_path):

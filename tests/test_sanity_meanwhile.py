@@ -84,6 +84,16 @@ def test_the_map_of_a_chunk_that_is_written_anew_is_waited_for(
     assert report.items == 4
 
 
+def test_a_map_that_nobody_stores_for_a_second_is_told_as_missing(tmp_path):
+    make_gulp_directory(tmp_path, num_items=4, num_frames=2).close()
+    (tmp_path / "meta_1.gmeta").unlink()
+    with WriterLock() as lock:
+        lock.take(tmp_path / "data_1.gulp")
+        report = check_directory(tmp_path)
+    assert [each.code for each in report.problems] == ["data-without-map"]
+    assert report.items == 2
+
+
 @pytest.mark.parametrize("times", [1, 5])
 def test_an_index_is_no_worse_for_a_map_that_is_written_meanwhile(
     tmp_path, monkeypatch, times

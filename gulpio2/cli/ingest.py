@@ -96,9 +96,8 @@ def ingest() -> None:
     an error when it has given its last one, which may be a check of its own.
     OUTPUT/failures.jsonl lists all that failed, also in earlier ingests of another
     source, until they are stored; the first 20 are told on the way (with -vv all). The
-    exit status is 1 as well where --dry-run finds
-    that the run would be refused, or that it would run out of space, store nothing or
-    report ids that are taken.
+    exit status is 1 as well where --dry-run finds that the run would be refused, or
+    that it would run out of space, store nothing or report ids that are taken.
     """
 
 
