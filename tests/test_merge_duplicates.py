@@ -20,8 +20,10 @@ from gulpio2.errors import (
 )
 from gulpio2.ingest.shard import Shard
 from gulpio2.merge import data, merge_directories
+from gulpio2.merge.parts import begin_merge
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
+from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
 from tests.faults.killed import is_killed
 from tests.faults.operations import content
@@ -189,28 +191,54 @@ def test_a_merge_that_skips_and_is_killed_anywhere_is_finished_by_merging_again(
     assert number > 30
 
 
+@pytest.fixture
+def overlapping(tmp_path):
+    """Write parts with the same items in some, of which two bring something."""
+    items = {"one": [0, 1, 2], "two": [2, 3], "three": [3, 2], "four": [1, 0]}
+    return [ingest(tmp_path / name, numbers) for name, numbers in items.items()]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind", "is_told"),
+    [([0, 1], 0, True), ([0, 1], 1, False), ([0, 1, 9], 0, False)],
+    ids=["told", "others", "more"],
+)
 def test_a_run_is_told_of_its_chunk_alone_after_a_merge_that_was_killed(
-    tmp_path, kill_step
+    tmp_path, overlapping, kill_step, numbers, kind, is_told
 ):
-    before = ingest(tmp_path / "before", [0, 1])
-    (before / "gulp.json").unlink()  # as GulpIO2 0.0.4 has left it
-    parts = [
-        ingest(tmp_path / "one", [0, 1, 2], kind=1),
-        ingest(tmp_path / "two", [2, 3], kind=2),
-        ingest(tmp_path / "three", [3, 2], kind=3),
-    ]
+    before = ingest(tmp_path / "before", numbers, kind=kind)
+    if not is_told:
+        (before / "gulp.json").unlink()  # as GulpIO2 0.0.4 has left it
     whole = shutil.copytree(before, tmp_path / "whole")
-    merge_directories(parts, whole, on_duplicate="skip")
+    options: Any = {"on_duplicate": "skip"}
+    merge_directories(overlapping, whole, **options)
     with GulpDirectory(whole) as directory:
-        assert [run.chunks for run in directory.manifest.runs] == [(1,), (2,)]
+        runs = directory.manifest.runs
+    assert [run.chunks for run in runs[is_told:]] == [(1,), (2,)]
     for number in range(1, 500, kill_step):
         target = shutil.copytree(before, tmp_path / f"killed{number}")
-        options = {"on_duplicate": "skip"}
-        if not is_killed(number, merge_directories, parts, target, **options):
+        if not is_killed(number, merge_directories, overlapping, target, **options):
             break
-        merge_directories(parts, target, on_duplicate="skip")
+        merge_directories(overlapping, target, **options)
         assert content(target) == content(whole), number
     assert number > 30
+
+
+def test_a_run_is_told_of_its_chunk_where_parts_are_merged_in_another_order(
+    tmp_path, overlapping
+):
+    target = ingest(tmp_path / "all", [0, 1])
+    (target / "gulp.json").unlink()
+
+    def merged(parts):
+        merge_directories(parts, target, on_duplicate="skip")
+        with GulpDirectory(target) as directory:
+            return {run.plan: run.chunks for run in directory.manifest.runs}
+
+    runs = merged(overlapping[:2])
+    (target / "gulp.json").unlink()  # as if it had been killed before
+    begin_merge(open_store(target), map(str, overlapping[:2]))
+    assert merged(overlapping[1::-1]) == runs
 
 
 def test_a_chunk_with_holes_comes_without_them(tmp_path, parts):

@@ -213,7 +213,7 @@ def merge_directories(
             owners = dict.fromkeys(lookup, Path(target))
         else:
             owners = refuse_repeats(found, target, lookup, present)
-        refuse_deleted(found, target, present, left_out=lookup if skips else ())
+        refuse_deleted(found, target, present, lookup)
         labels = merged_labels(found, target)
         metainfo = merged_metainfo(manifests)
         stay = present.keys() | (all_taken(found, lookup) if skips else set())
@@ -274,7 +274,7 @@ def merge_directories(
         if not report.chunks:
             begin()
         _note_erased(found, out, {*report.chunks}, goes_on=interrupted is not None)
-        report.failed = _write_failures(found, out, lookup.keys() | owners.keys())
+        report.failed = _write_failures(found, out, owners)
         report.missing = _write_manifest(found, out, manifest, metainfo)
         refresh_index(target, progress=tell)
         report.left_out = sorted({*brought} - given)

@@ -127,7 +127,8 @@ def take_brought(
 ) -> int | None:
     """Find the chunk that was made of items of this one, and of no others.
 
-    Where there are several, it is the last: a merge brings chunks in their order.
+    Where there are several, it is the last: what came before has items of earlier
+    parts, which may be the same.
 
     Parameters
     ----------

@@ -222,12 +222,12 @@ def refuse_deleted(
     parts: list[Part],
     target: StrPath,
     present: Collection[tuple[Path, int]],
-    left_out: Container[str],
+    there: Container[str],
 ) -> None:
     """Refuse to bring back what was deleted in the target, while that is known.
 
     An item that has another content under its id has been made since, and may come.
-    What is `left_out`, by its id, does not.
+    One whose id is `there` does not: it is skipped.
     """
     gone: dict[str, set[str]] = {}
     for pairs in read_removals(open_store(target)).deleted.values():
@@ -239,7 +239,7 @@ def refuse_deleted(
             if (part.path, chunk) in present or gone.keys().isdisjoint(ids):
                 continue
             for id_, entry in read_map(part.store, meta_name(chunk))[1].items():
-                if id_ not in gone or id_ in left_out:
+                if id_ not in gone or id_ in there:
                     continue
                 if content_of(entry) in gone[id_]:
                     back.append(id_)

@@ -254,14 +254,17 @@ def test_numbers_of_items_that_came_without_the_file_are_merged(tmp_path):
     GulpIngestor(Labelled(("swim", 0)), other, 2, 1).run()
     advised = r"anew into a folder with a copy of the other's label2idx.json"
     for parts, message in (
-        ([bare, other], rf"metadata of {bare} has 'run' as 0, that of {other} 'swim'"),
+        ([bare, other], rf"of {bare} has 'run' as 0, that of {other} 'swim'"),
         ([other, bare], rf"of {other} has 'swim' as 0, the metadata of {bare} 'run'"),
     ):
-        with pytest.raises(IngestError, match=f"{message}.*{advised}"):
+        with pytest.raises(IngestError, match=f"^[^ ]+ {message}.*{advised}"):
             merge_directories(parts, tmp_path / "both")
         with pytest.raises(IngestError, match=message):
             merge_directories(parts[1:], parts[0])
     assert not (tmp_path / "both").exists()
+    unknown = tmp_path / "unknown"
+    GulpIngestor(Numbered(("swim", 0)), unknown, 2, 1).run()
+    merge_directories([bare, unknown], tmp_path / "all")  # who knows what idx is
     fitting = tmp_path / "fitting"
     GulpIngestor(Labelled(("walk", 2), ("run", 0)), fitting, 2, 1).run()
     merge_directories([fitting], bare)
