@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from functools import partial
+from time import sleep
 from typing import Any
 
 import cv2
@@ -885,3 +886,11 @@ def test_a_target_that_a_subclass_gives_is_a_target(make_directory):
 def test_a_target_that_a_subclass_gives_is_that_of_the_sample(make_directory):
     dataset = _OwnTarget(make_directory("own", counts=(8, 8)), window)
     assert dataset[0][1] == 80
+
+
+def test_what_an_iteration_waits_for_after_its_first_batch_does_not_start_it():
+    clock = profile.ConsumerClock()
+    assert clock.wait_for(lambda: sleep(0.01), is_first=True) is None
+    started = clock.starting
+    clock.wait_for(lambda: sleep(0.01), is_first=False)
+    assert 0.01 <= clock.starting == started < clock.waiting

@@ -292,6 +292,21 @@ def test_each_clip_of_a_sample_may_show_a_region_of_its_own(ramps, reader, makin
     assert again == apart
 
 
+def test_frames_that_there_are_not_are_black_in_memory_that_had_others(ramps):
+    with GulpLoader(
+        GulpClipDataset(ramps, three_clips),
+        batch_size=1,
+        view=Somewhere(each_clip=True),
+        output="numpy",
+        prefetch=1,
+    ) as loader:
+        for batch in loader:
+            assert not batch.clips[0, 2, 1].any()
+            batch.clips[...] = 255
+        # Of each item three frames twice, and two: what comes again is copied.
+        assert loader.profile().num_frames == 3 * (3 + 3 + 2)
+
+
 def test_in_test_mode_all_clips_show_one_region(ramps):
     dataset = GulpClipDataset(ramps, three_clips, test_mode=True)
     found = places_of(dataset, Somewhere(each_clip=True))
