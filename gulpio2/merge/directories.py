@@ -360,10 +360,13 @@ def _write_manifest(
     """Write the manifest; name the shares that it lacks."""
     came = []
     for part in parts:
+        skipped = part.chunks.keys() - part.numbers.keys()
         for run in part.manifest.runs:
             chunks = [part.numbers[n] for n in run.chunks if n in part.numbers]
-            # Not one of which everything was there already, under the ids of others.
-            if chunks or not run.chunks or run.shares is not None:
+            # Not one of which everything was there already, under the ids of others;
+            # but one of which everything was deleted: the target has none of it by
+            # right, and not because it was lost.
+            if chunks or skipped.isdisjoint(run.chunks) or run.shares is not None:
                 came.append(replace(run, chunks=tuple(sorted(chunks))))
     runs = join_runs(before.runs, came)
     files = checks_of_files(out)
