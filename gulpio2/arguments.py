@@ -8,6 +8,8 @@ import reprlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 if TYPE_CHECKING:
     from gulpio2.types import Verify
 
@@ -65,7 +67,7 @@ def whole_number(name: str, value: Any) -> int:
         It is none, or a boolean: a flag in the place of a number is a mistake.
     """
     try:
-        if isinstance(value, bool):
+        if isinstance(value, (bool, np.bool_)):  # an index of 1 up to numpy 2.2
             raise TypeError
         return operator.index(value)
     except TypeError:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numbers
-import operator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+from gulpio2.arguments import whole_number
 from gulpio2.errors import (
     AdapterContractError,
     SourceReadError,
@@ -150,9 +150,7 @@ def whole_ticks(times: Sequence[Any], id_: str) -> list[int | None]:
     ticks: list[int | None] = []
     for number, time in enumerate(times):
         try:
-            if isinstance(time, bool):
-                raise TypeError
-            ticks.append(None if time is None else operator.index(time))
+            ticks.append(None if time is None else whole_number("pts", time))
         except TypeError:
             raise AdapterContractError(
                 f"item {id_!r}, frame {number}: its pts is {time!r}; it must be a "

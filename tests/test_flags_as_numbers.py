@@ -37,9 +37,10 @@ def test_a_flag_is_no_setting_of_numbers(flag, tmp_path):
         Shard(1, flag)
 
 
-def test_a_flag_is_no_number_of_pixels(opened):
-    for option in ({"min_size": True}, {"scale": True}, {"crop": (0, 0, True, True)}):
-        with pytest.raises(TypeError, match="True"):
+@pytest.mark.parametrize("flag", [True, np.True_])
+def test_a_flag_is_no_number_of_pixels(flag, opened):
+    for option in ({"min_size": flag}, {"scale": flag}, {"crop": (0, 0, flag, flag)}):
+        with pytest.raises(TypeError, match=r"is .*True.*; it must be"):
             opened.read_clip("item0", [0], **option)
     with pytest.raises(TypeError, match="size is True"):
         resize_by_short_edge(np.zeros((4, 4, 3), np.uint8), size=True)

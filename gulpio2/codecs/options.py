@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from gulpio2.arguments import require_choice
+from gulpio2.arguments import require_choice, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,9 +115,7 @@ def decode_options(
 
 def _whole(number: Any, message: str) -> int:
     try:
-        if isinstance(number, bool):  # which would be a frame of one pixel
-            raise TypeError
-        return operator.index(number)
+        return whole_number("", number)  # no True: a frame of one pixel
     except TypeError:
         raise TypeError(message) from None
 

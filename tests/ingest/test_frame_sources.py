@@ -80,6 +80,7 @@ BAD = [
     ({"pts": (0, 33.3)}, "frame 1: its pts is 33.3; it must be a whole number"),
     ({"pts": (0, Fraction(1, 2))}, r"frame 1: its pts is Fraction\(1, 2\)"),
     ({"pts": (True, 2)}, "frame 0: its pts is True"),
+    ({"pts": (np.True_, 2)}, "frame 0: its pts is .*True"),
     ({"pts": ("0", "1")}, "frame 0: its pts is '0'"),
     ({"time_base": 0.001}, "the time_base of its frames is 0.001; it must be"),
     ({"time_base": (1, 1000)}, r"the time_base of its frames is \(1, 1000\)"),
