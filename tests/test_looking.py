@@ -8,6 +8,8 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import pathlib
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +56,10 @@ def refuse(monkeypatch):
             return real(asked, *args, **kwargs)
 
         monkeypatch.setattr(os, function, maybe)
+        if sys.version_info < (3, 11) and function == "stat":
+            # Path.stat does not look it up in os there.
+            accessor = pathlib._NormalAccessor
+            monkeypatch.setattr(accessor, function, staticmethod(maybe))
         return lambda: counted
 
     return begin
