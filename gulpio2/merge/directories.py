@@ -63,6 +63,7 @@ from gulpio2.unfinished import unfinished_copying
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
+    from gulpio2.format.journal import Copying
     from gulpio2.storage.base import Store
     from gulpio2.types import Progress, StrPath
 
@@ -181,18 +182,7 @@ def merge_directories(
     with contextlib.ExitStack() as stack:
         found = [open_part(stack, path) for path in parts]
         hold = stack.enter_context(made_and_locked(out, target))
-        interrupted = unfinished_copying(out)
-        if interrupted is not None and interrupted.verb != "merge":
-            raise IngestError(
-                f"the {interrupted.verb} into {target} was not finished. "
-                f"{interrupted.advice} before merging into it"
-            )
-        if interrupted is None and JOURNAL_NAME in out.names():
-            raise IngestError(
-                f"the ingest into {target} was not finished, and would go on where the "
-                "merged chunks are put. Finish it (gulp2 ingest ... --resume) before "
-                "merging"
-            )
+        interrupted = _interrupted_merge(out, target)
         remove_partials(out)
         report = MergeReport()
         # What an earlier merge was to bring, and this one is.
@@ -206,13 +196,13 @@ def merge_directories(
         present = present_chunks(found, out, lookup)
         skips = on_duplicate == "skip"
         untold: dict[int, set[str]] = {}
-        if skips and interrupted is not None:
-            told = {number for run in manifest.runs for number in run.chunks}
-            untold = untold_chunks(lookup, told.union(present.values()))
-        if skips:
-            owners = dict.fromkeys(lookup, Path(target))
-        else:
+        if not skips:
             owners = refuse_repeats(found, target, lookup, present)
+        else:
+            owners = dict.fromkeys(lookup, Path(target))
+            if interrupted is not None:
+                told = {number for run in manifest.runs for number in run.chunks}
+                untold = untold_chunks(lookup, told.union(present.values()))
         refuse_deleted(found, target, present, lookup)
         labels = merged_labels(found, target)
         metainfo = merged_metainfo(manifests)
@@ -282,6 +272,29 @@ def merge_directories(
             begin_merge(out, report.left_out)  # it is not finished without them
         else:
             out.remove(JOURNAL_NAME)
+    _tell_what_is_missing(report, out, target)
+    return report
+
+
+def _interrupted_merge(out: Store, target: StrPath) -> Copying | None:
+    """Give what is known of a merge that was killed, or refuse what else was."""
+    interrupted = unfinished_copying(out)
+    if interrupted is not None and interrupted.verb != "merge":
+        raise IngestError(
+            f"the {interrupted.verb} into {target} was not finished. "
+            f"{interrupted.advice} before merging into it"
+        )
+    if interrupted is None and JOURNAL_NAME in out.names():
+        raise IngestError(
+            f"the ingest into {target} was not finished, and would go on where the "
+            "merged chunks are put. Finish it (gulp2 ingest ... --resume) before "
+            "merging"
+        )
+    return interrupted
+
+
+def _tell_what_is_missing(report: MergeReport, out: Store, target: StrPath) -> None:
+    """Warn of parts that an interrupted merge was given, and of shares."""
     for path in report.left_out:
         _logger.warning(
             "%s was being merged into %s when that was interrupted, and is not among "
@@ -298,7 +311,6 @@ def merge_directories(
             target,
             ", ".join(report.missing),
         )
-    return report
 
 
 def _note_erased(
