@@ -102,9 +102,8 @@ def reopening(
 def _reopen(kind: type[_Directory], state: dict[str, Any]) -> _Directory:
     """Open a directory by what `reopening` gave."""
     directory = kind.__new__(kind)
-    directory.__setstate__(
-        {**state}
-    )  # which takes out of it, and it may be needed again
+    # A copy: what takes it over takes out of it, and a view may try again.
+    directory.__setstate__({**state})
     return directory
 
 
