@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from typing import TYPE_CHECKING, Any
 
@@ -143,16 +142,33 @@ class Resumable:
         if self._over_at == (self.cursor.epoch, self.cursor.position):
             self.cursor.next_epoch()
 
-    @contextlib.contextmanager
-    def _left_at(self, place: tuple[int, int]) -> Iterator[None]:
+    def _left_at(self, place: tuple[int, int]) -> _LeftAt:
         """Do so where the block is left by an exception, unless another moved on."""
-        try:
-            yield
-        except BaseException:
-            with self._turn.lock:
-                if place == (self.cursor.epoch, self.cursor.position):
-                    self._leave_what_is_over()
-            raise
+        return _LeftAt(self, place)
+
+
+class _LeftAt:
+    """The block of `Resumable._left_at`.
+
+    No generator: contextlib of Python 3.10 has the exception that leaves it lead to
+    itself, and with it what the frames hold that it passed, as the workers of a
+    DataLoader, which would go on until garbage is collected.
+    """
+
+    def __init__(self, run: Resumable, place: tuple[int, int]) -> None:
+        self._run = run
+        self._place = place
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Leave what is over, if there was an exception, which goes on."""
+        run = self._run
+        if kind is not None:
+            with run._turn.lock:
+                if self._place == (run.cursor.epoch, run.cursor.position):
+                    run._leave_what_is_over()
 
 
 class GivenPlaces:
