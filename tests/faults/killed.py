@@ -1,10 +1,15 @@
 """What is asked of directories whose ingest was killed, and of the processes."""
 
 import os
+import signal
 from pathlib import Path
 
 from gulpio2 import GulpDirectory
-from tests.faults.operations import in_child, kill_at_operation
+from tests.faults.operations import (
+    before_each_operation,
+    in_child,
+    kill_at_operation,
+)
 
 
 def committed_jpegs(folder):
@@ -33,6 +38,22 @@ def is_killed(operation, work, *arguments, **options):
     def killed():
         kill_at_operation(operation)
         work(*arguments, **options)
+
+    status = in_child(killed)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def is_killed_when(condition, work):
+    """Do something in a process that is killed once this holds, as `is_killed` does."""
+
+    def kill(_):
+        if condition():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def killed():
+        before_each_operation(kill)
+        work()
 
     status = in_child(killed)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
