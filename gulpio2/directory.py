@@ -19,12 +19,7 @@ from gulpio2.arguments import (
 from gulpio2.chunk import GulpChunk
 from gulpio2.codecs.jpeg import jpeg_bytes_to_img
 from gulpio2.copies import plain_state, reopening, restore, stored_in
-from gulpio2.errors import (
-    DuplicateIdError,
-    ItemNotFoundError,
-    LockedError,
-    MapChangedError,
-)
+from gulpio2.errors import DuplicateIdError, ItemNotFoundError, MapChangedError
 from gulpio2.format.altered import altered_ids, describe_altered
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import (
@@ -45,7 +40,7 @@ from gulpio2.query import select_rows
 from gulpio2.rewritten import LoadedMap, RewriteGuard, note_state
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_manifest, require_known_version
-from gulpio2.storage.beside_writers import settled_names
+from gulpio2.storage.beside_writers import names_to_read
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import NO_MAP, map_states, state_in
 from gulpio2.storage.index.entries import IndexRecord
@@ -244,7 +239,7 @@ class GulpDirectory(ReadingVerbs):
         self.chunk_lookup: dict[str, int]
         self.merged_meta_dict: dict[str, Any]
         for _ in range(_TRIES):
-            names, is_settled = self._names()
+            names, is_settled = names_to_read(self._store)
             listing = list_chunks(names)
             listing.require_data(self._store.path)
             self._load(listing, progress)
@@ -265,13 +260,6 @@ class GulpDirectory(ReadingVerbs):
         self._is_of_others = False
         if not self.num_chunks:
             self._warn_of_no_chunk(listing)
-
-    def _names(self) -> tuple[list[str], bool]:
-        """List the files, and tell whether chunks that are written anew have maps."""
-        try:
-            return settled_names(self._store), True
-        except LockedError:  # for a second already
-            return self._store.names(), False
 
     def _load(self, listing: Listing, progress: Progress) -> None:
         """Take what the maps say, out of the index or out of themselves."""

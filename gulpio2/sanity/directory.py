@@ -7,7 +7,7 @@ import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gulpio2.errors import LockedError, MetaFileError, StorageError
+from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.changed_places import note_changed_places
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import Problem, check_ids, check_names, note_gaps
@@ -37,7 +37,7 @@ from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.index import check_index_of
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
-from gulpio2.storage.beside_writers import settled_map, settled_names
+from gulpio2.storage.beside_writers import names_to_read, settled_map
 from gulpio2.storage.local import LocalStore
 from gulpio2.storage.paths import is_folder
 from gulpio2.storage.refusals import broken_link, local_path
@@ -132,10 +132,7 @@ class _DirectoryCheck:
 
     def run(self) -> None:
         """Check everything."""
-        try:
-            names = settled_names(self.store)
-        except LockedError:  # for a second already
-            names = self.store.names()
+        names, _ = names_to_read(self.store)
         listing, problems = check_names(names)
         if self._may_have_no_chunk(names):
             problems = [each for each in problems if each.code != "no-chunks"]

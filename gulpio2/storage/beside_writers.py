@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "held_until_mapped",
+    "names_to_read",
     "of_one_state",
     "refuse_writers",
     "replacing_unless_changed",
@@ -122,6 +123,21 @@ def settled_names(store: Store) -> list[str]:
     for number in unmapped:
         wait_for_map(store, number)
     return store.names() if unmapped else names
+
+
+def names_to_read(store: Store) -> tuple[list[str], bool]:
+    """List the files as `settled_names` does, for who goes on without a chunk.
+
+    Returns
+    -------
+    names : list of str
+    is_settled : bool
+        False where a chunk has no map as another is still storing it.
+    """
+    try:
+        return settled_names(store), True
+    except LockedError:  # for a second already
+        return store.names(), False
 
 
 def settled_map(store: Store, number: int) -> bytes:
