@@ -26,7 +26,7 @@ from tests.faults.operations import before_each_operation
 from tests.faults.test_machine import Items, drawn, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "outcome",
     "prepare",
     "read_all",
+    "state_before",
     "told",
     "without_chunk",
 ]
@@ -312,6 +313,14 @@ def prepare(root: Path) -> None:
         shutil.copytree(root / "plain", root / "first")
         program.work(root / "first" / "all", 0)
         shutil.rmtree(root / "first")
+
+
+def state_before(names: Iterable[str], folder: Path) -> State:
+    """Give what a directory holds before these programs begin."""
+    if "resume" not in names:
+        return BASE
+    begun = PROGRAMS["resume"].effect(BASE, 0)  # its first chunk is there
+    return {id_: begun[id_] for id_ in read_all(folder)}
 
 
 def kind_of(*names: str) -> str:

@@ -27,6 +27,7 @@ from tests.faults.beside import (
     outcome,
     prepare,
     read_all,
+    state_before,
     told,
 )
 from tests.faults.test_preempted import LONG, count_operations
@@ -61,10 +62,7 @@ class Several:
         self.names = names
         self.programs = [PROGRAMS[name] for name in names]
         self.moments = moments
-        self.base = BASE
-        if "resume" in names:  # its first chunk is there
-            self.base = PROGRAMS["resume"].effect(BASE, 0)
-            self.base = {id_: self.base[id_] for id_ in read_all(self.folder)}
+        self.base = state_before(names, self.folder)
 
     def run(self, turns):
         """Have them act in turn, each up to its next moment, and all to their ends."""

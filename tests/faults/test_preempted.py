@@ -24,7 +24,6 @@ from gulpio2.storage import locks
 from gulpio2.storage.leftovers import remove_partials
 from gulpio2.storage.local import open_store
 from tests.faults.beside import (
-    BASE,
     OF_DAMAGE,
     PROGRAMS,
     Program,
@@ -34,6 +33,7 @@ from tests.faults.beside import (
     outcome,
     prepare,
     read_all,
+    state_before,
     told,
     without_chunk,
 )
@@ -65,12 +65,9 @@ class Pair:
     """Two programs in a folder of their own."""
 
     def __init__(self, root, first, second, *, kill):
-        self.base = BASE
-        if "resume" in (first, second):  # its first chunk is there
-            self.base = PROGRAMS["resume"].effect(BASE, 0)
-            self.base = {id_: self.base[id_] for id_ in read_all(root / "all")}
         self.folder = root / "all"
         self.names = first, second
+        self.base = state_before(self.names, self.folder)
         self.programs = [PROGRAMS[first], PROGRAMS[second]]
         self.kill = kill
         self.said: list[tuple[str, Any, str]] = []
