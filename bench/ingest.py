@@ -34,6 +34,7 @@ from clips import CLIP_FRAMES, DATA, Clips, make_clips
 from figures import Report, refuse_unknown
 from ingest_inputs import (
     link_clips,
+    link_frames,
     link_images,
     make_images,
     make_large,
@@ -81,20 +82,23 @@ def timed(
     return found
 
 
-def ours(kind: str, source: Path, output: Path, *words: str) -> Callable[[], Measured]:
+def ours(
+    kind: str, sources: Sequence[Path], output: Path, *words: str
+) -> Callable[[], Measured]:
     """Give a run of ``gulp2 ingest``, from its start to its end."""
 
     def measure() -> Measured:
         shutil.rmtree(output, ignore_errors=True)
         command = [sys.executable, "-m", "gulpio2.cli.main", "ingest", kind]
-        command += [str(source), str(output), "--num-workers", str(CORES), "-q"]
+        command += [*map(str, sources), str(output)]
+        command += ["--num-workers", str(CORES), "-q"]
         return timed([*command, *words])
 
     return measure
 
 
 def original(
-    program: str, source: Path, output: Path, *words: str
+    program: str, sources: Sequence[Path], output: Path, *words: str
 ) -> Callable[[], Measured]:
     """Give a run of a program of 0.0.4, from its start to its end."""
     python = python_of("original")
@@ -103,8 +107,9 @@ def original(
     def measure() -> Measured:
         shutil.rmtree(output, ignore_errors=True)
         command = [str(bin_ / program), "--num_workers", str(CORES), *words]
-        # It finds nothing without the slash.
-        return timed([*command, f"{source}/", str(output)], path=str(bin_))
+        # In a folder it finds nothing without the slash.
+        command += [f"{each}/" if each.is_dir() else str(each) for each in sources]
+        return timed([*command, str(output)], path=str(bin_))
 
     return measure
 
@@ -224,8 +229,8 @@ def _videos(
         case,
         len(videos) * frames,
         {
-            "ours": ours("video-folder", source, outputs[0], *options),
-            "0.0.4": original("gulp2_video_folder", source, outputs[1], *theirs),
+            "ours": ours("video-folder", [source], outputs[0], *options),
+            "0.0.4": original("gulp2_video_folder", [source], outputs[1], *theirs),
         },
         least=least,
     )
@@ -367,30 +372,77 @@ def many_images(bench: Bench) -> None:
 
 def large_images(bench: Bench) -> None:
     """10,000 JPEG files of 1280x720, no resize: thirty frames of a video, linked."""
-    video = DATA / "videos" / "bt709_full_range.mp4"
-    if not video.exists():
-        sys.stdout.write(f"large_images: left out, for there is no {video}\n")
+    few = _large_frames(bench)
+    if few is None:
         return
-    few = make_images(bench.folder / "frames", video, 30)
     source = link_images(bench.folder / "large", few, LARGE_IMAGES)
     _images(bench, f"{LARGE_IMAGES:,} JPEG files of 1280x720", source, LARGE_IMAGES)
 
 
+def folders(bench: Bench) -> None:
+    """200 videos as folders of 280 JPEG files of 340x256, no resize."""
+    few = make_images(bench.folder / "frames", bench.videos[0], IMAGES)
+    _folders(bench, few, "340x256", 200, CLIP_FRAMES)
+
+
+def large_folders(bench: Bench) -> None:
+    """40 videos as folders of 250 JPEG files of 1280x720, no resize."""
+    few = _large_frames(bench)
+    if few is not None:
+        _folders(bench, few, "1280x720", 40, LARGE_IMAGES // 40)
+
+
+def _large_frames(bench: Bench) -> Path | None:
+    video = DATA / "videos" / "bt709_full_range.mp4"
+    if not video.exists():
+        sys.stdout.write(f"1280x720: left out, for there is no {video}\n")
+        return None
+    folder = bench.folder / "large-frames"
+    return folder if folder.exists() else make_images(folder, video, 30)
+
+
 def _images(bench: Bench, case: str, source: Path, count: int) -> None:
+    """Ingest a folder of images beside 0.0.4."""
     output, theirs = bench.folder / "ours", bench.folder / "theirs"
-    bench.compare(
-        case,
-        count,
-        {
-            "ours": ours("image-folder", source, output, "--videos-per-chunk", "500"),
-            "0.0.4": original(
-                "gulp2_image_folder", source, theirs, "--images_per_chunk", "500"
-            ),
-        },
-        least=20,
-    )
+    programs = {
+        "ours": ours("image-folder", [source], output, "--videos-per-chunk", "500"),
+        "0.0.4": original(
+            "gulp2_image_folder", [source], theirs, "--images_per_chunk", "500"
+        ),
+    }
+    _copies(bench, case, programs, count, source)
+
+
+def _folders(bench: Bench, few: Path, size: str, videos: int, frames: int) -> None:
+    """Ingest videos that are folders of frames beside 0.0.4."""
+    table = link_frames(bench.folder / f"videos-{size}", few, videos, frames)
+    source = table.parent / "frames"
+    output, theirs = bench.folder / "ours", bench.folder / "theirs"
+    per_chunk = str(videos // 8)
+    programs = {
+        "ours": ours(
+            "20bn-csv-jpeg", [table, source], output, "--videos-per-chunk", per_chunk
+        ),
+        "0.0.4": original(
+            *("gulp2_20bn_csv_jpeg", [table, source], theirs),
+            *("--videos_per_chunk", per_chunk),
+        ),
+    }
+    case = f"{videos} folders of {frames} JPEG files of {size}"
+    _copies(bench, case, programs, videos * frames, source)
+
+
+def _copies(
+    bench: Bench,
+    case: str,
+    programs: dict[str, Callable[[], Measured]],
+    count: int,
+    source: Path,
+) -> None:
+    """Run what stores JPEG files as they are, and say what the disk alone takes."""
+    bench.compare(case, count, programs, least=20)
     size = sum(path.stat().st_size for path in source.rglob("*.jpg"))
-    runs = bench.take_turns({"disk": part("disk", output, size)})
+    runs = bench.take_turns({"disk": part("disk", bench.folder / "ours", size)})
     speeds = [count / run["seconds"] for run in runs["disk"]]
     bench.report.add(f"{case}: as many bytes, written and synced", speeds, "frames/s")
 
@@ -446,7 +498,8 @@ CASES = {
     case.__name__: case
     for case in (
         *(clips, one_chunk, sizes, inside, limit, small, large, long),
-        *(images, many_images, large_images, held, overhead),
+        *(images, many_images, large_images, folders, large_folders),
+        *(held, overhead),
     )
 }
 
@@ -456,7 +509,7 @@ def _compile(bench: Bench) -> None:
     package = str(ROOT / "gulpio2")
     subprocess.run([sys.executable, "-m", "compileall", "-q", package], check=True)  # noqa: S603  # our own
     source = link_clips(bench.folder / "first", bench.videos[:1])
-    ours("video-folder", source, bench.folder / "ours", "--frame-size", "128")()
+    ours("video-folder", [source], bench.folder / "ours", "--frame-size", "128")()
 
 
 def _versions() -> dict[str, str]:

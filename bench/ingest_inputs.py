@@ -93,3 +93,23 @@ def link_images(folder: Path, source: Path, count: int) -> Path:
         link = folder / "label" / f"image{number:06d}.jpg"
         link.hardlink_to(files[number % len(files)])
     return folder
+
+
+def link_frames(folder: Path, source: Path, videos: int, frames: int) -> Path:
+    """Link files of a folder of `make_images` as the frames of videos, a folder each.
+
+    Returns
+    -------
+    pathlib.Path
+        The table of the videos, beside their folders.
+    """
+    files = sorted((source / "label").iterdir())
+    for video in range(videos):
+        inside = folder / "frames" / f"{video:03d}"
+        inside.mkdir(parents=True)
+        for number in range(frames):
+            link = inside / f"{number:010d}.jpg"
+            link.hardlink_to(files[(video * frames + number) % len(files)])
+    table = folder / "videos.csv"
+    table.write_text("".join(f"{video:03d};label\n" for video in range(videos)))
+    return table

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gulpio2.format.records import FrameInfo, pad_length, record_of
+from gulpio2.storage.base import WRITTEN_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,31 +37,43 @@ class GatheredRecords:
         self._writer = writer
         self._tell = tell
         self._start = self.position = writer.tell()
-        self._parts: list[bytes] = []
+        self._waiting = bytearray()
+        # Where the records begin that nobody was told of.
+        self._untold: list[int] = []
 
     def take(self, jpeg: bytes) -> FrameInfo:
         """Take a frame; say where it will be."""
         # None, but for the first one behind what another program left in the file.
         before = pad_length(self.position)
         info, padding = record_of(jpeg, self.position + before)
-        self._parts += (bytes(before) + jpeg if before else jpeg, padding)
+        if before:
+            self._waiting += bytes(before)
+        self._waiting += jpeg
+        self._waiting += padding
+        self._untold.append(self.position)
         self.position += before + info.length
         if self.position - self._start >= _BLOCK_BYTES:
-            self.flush()
+            self._write(self.num_bytes - self.position % WRITTEN_AT_ONCE)
         return info
 
     def flush(self) -> None:
         """Write what was taken."""
-        if not self._parts:
+        self._write(self.num_bytes)
+
+    def _write(self, num_bytes: int) -> None:
+        """Write so many bytes of what was taken."""
+        if not num_bytes:
             return
         try:
-            self._writer.write(b"".join(self._parts))
+            with memoryview(self._waiting) as waiting, waiting[:num_bytes] as part:
+                self._writer.write(part)
         except BaseException:
             self._writer.truncate(self._start)  # some of it may be there
             raise
-        num_frames, num_bytes = len(self._parts) // 2, self.num_bytes
-        self._parts.clear()
-        self._start = self.position
+        del self._waiting[:num_bytes]
+        self._start += num_bytes
+        num_frames = len(self._untold)
+        self._untold.clear()
         if self._tell is not None:  # last, as it may raise
             self._tell(num_frames, num_bytes)
 
@@ -71,8 +84,11 @@ class GatheredRecords:
 
     def cut(self, position: int) -> None:
         """Drop the records from a place on, written or not."""
-        while self._parts and self.position > position:
-            self.position -= len(self._parts.pop()) + len(self._parts.pop())
+        while self._untold and self._untold[-1] >= position:
+            self._untold.pop()
         if position < self._start:
             self._writer.truncate(position)
-            self._start = self.position = position
+            self._start = position
+        # A copy, for of a write that failed there may be a view of them yet.
+        self._waiting = self._waiting[: position - self._start]
+        self.position = position

@@ -15,6 +15,7 @@ from gulpio2.format.entry import verify_entry
 from gulpio2.format.gmeta import load_gmeta
 from gulpio2.ingest import task as tasks
 from gulpio2.media.image_files import read_file
+from gulpio2.storage.base import WRITTEN_AT_ONCE
 from gulpio2.storage.local import LocalStore
 from tests.faults.operations import content
 
@@ -79,6 +80,20 @@ def test_the_bytes_and_the_map_are_those_of_items_written_one_by_one(store, tmp_
     assert made[0] == made[1]
     for id_, entry in load_gmeta(made[0][1], where="map").items():
         verify_entry(id_, entry, where="map")
+
+
+def test_what_is_written_while_more_comes_ends_at_a_whole_block(store):
+    told: list[tuple[int, int]] = []
+    chunk = appender(store, told, gather=True)
+    sizes = []
+    for number in range(400):
+        chunk.append(f"{number}", {}, [JPEG, JPEG])
+        sizes.append(store.size("data.gulp"))
+    assert sizes[-1] > 1 << 16
+    assert all(size % WRITTEN_AT_ONCE == 0 for size in sizes)
+    chunk.flush()
+    assert store.read("data.gulp") == (JPEG + b"\0" * (-len(JPEG) % 4)) * 800
+    assert (sum(n for n, _ in told), sum(n for _, n in told)) == (800, chunk.tell())
 
 
 def failing_after(num_frames):

@@ -271,8 +271,10 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
     if isinstance(frame, YuvFrame):
         _refuse_unreadable(*frame.y.shape)
         return _encode_planes(frame, settings)
+    if type(frame) is WholeJpeg:
+        return frame
     if isinstance(frame, (bytes, bytearray, memoryview)):
-        data = frame if type(frame) is WholeJpeg else bytes(frame)
+        data = bytes(frame)
         try:
             _refuse_cut(data)
             data = mended(data, max_pixels=MAX_PIXELS)
@@ -282,7 +284,7 @@ def encode_frame(frame: EncodableFrame, settings: EncoderSettings) -> bytes:
                 f"a frame given as {len(data)} bytes cannot be stored: {cause}"
             ) from cause
         _refuse_unreadable(header.height, header.width)
-        return bytes(data)
+        return data
     pixels = to_storable(frame)
     _refuse_unreadable(*pixels.shape[:2])
     if pixels.ndim == 2:

@@ -53,8 +53,6 @@ def mended(data: bytes, *, max_pixels: int) -> bytes:
     CorruptFrameError
         Its markers do not lead to an end, or the codec could not read it.
     """
-    if type(data) is WholeJpeg:
-        return data
     try:
         outline = outline_jpeg(data)
         data = without_remarks(data, outline)

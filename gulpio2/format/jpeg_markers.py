@@ -14,6 +14,7 @@ __all__ = [
     "SOI",
     "START_OF_FRAME",
     "START_OF_SCAN",
+    "end_of_far_marker",
     "end_of_next_marker",
 ]
 
@@ -67,9 +68,20 @@ def end_of_next_marker(data: bytes, position: int) -> int | None:
     """
     if near := _NEXT.search(data, position, position + _NEAR):
         return near.end()
-    values = np.frombuffer(data, np.uint8)
     # Its first byte may have been the last one of those.
-    for start in range(position + _NEAR - 1, len(data) - 1, _WINDOW):
+    return end_of_far_marker(data, position + _NEAR - 1)
+
+
+def end_of_far_marker(data: bytes, position: int) -> int | None:
+    """Find what `end_of_next_marker` does; quicker where it is thousands of bytes off.
+
+    Examples
+    --------
+    >>> end_of_far_marker(bytes.fromhex("1f ff00 ffd3 2c ffff ffd9"), 0)
+    10
+    """
+    values = np.frombuffer(data, np.uint8)
+    for start in range(position, len(data) - 1, _WINDOW):
         seconds = values[start + 1 : start + 1 + _WINDOW]
         found = values[start : start + len(seconds)] == 0xFF
         found &= seconds + 1 > 1  # of FF this is 0

@@ -13,6 +13,7 @@ from gulpio2.format.jpeg_markers import (
     SOI,
     START_OF_FRAME,
     START_OF_SCAN,
+    end_of_far_marker,
     end_of_next_marker,
 )
 from gulpio2.format.jpeg_remarks import Remarks
@@ -77,6 +78,8 @@ class _Head(NamedTuple):
 
 
 _LONGEST_HEAD = 1 << 13  # bytes; what a camera adds is of one image alone
+# Bytes of data, from which on `end_of_far_marker` is quicker.
+_FAR = 1 << 12
 # The last one: most images of a dataset begin as the one before them, and walking
 # through that takes longer than all the rest of an outline.
 _RECENT: list[_Head] = []
@@ -116,7 +119,9 @@ def _of_same_head(data: bytes, head: _Head) -> JpegOutline | None:
     start = len(head.data)
     if not data.startswith(head.data):
         return None
-    end = end_of_next_marker(data, start)
+    # Its data go to the end of the file, mostly.
+    is_near = len(data) - start < _FAR
+    end = (end_of_next_marker if is_near else end_of_far_marker)(data, start)
     if end is None or data[end - 1] != EOI[1]:
         return None
     zeros = _zeros_before(data, start, end - 2, lambda: head.ending)

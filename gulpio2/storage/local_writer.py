@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
+from gulpio2.storage.base import WRITTEN_AT_ONCE
 from gulpio2.storage.handles import open_descriptor
 from gulpio2.storage.locks import lock_file
 from gulpio2.storage.paths import is_at
@@ -23,10 +24,6 @@ __all__ = ["ExtendingWriter", "LocalWriter"]
 # Bytes after which the system is asked to begin writing. Else it would keep all of a
 # chunk in memory until its sync, with the disk idle first and the processor then.
 _WRITEBACK_BYTES = 4 << 20
-# Bytes in a write, which ends at a multiple of as many. Linux makes one piece of its
-# page cache of what is written in one go, and each processor has pieces of up to 32 kB
-# at hand. Writing is up to twice as fast as with larger ones, which have to be found.
-_WRITTEN_AT_ONCE = 32 << 10
 
 
 class LocalWriter:
@@ -76,7 +73,7 @@ class LocalWriter:
         self._is_synced = False
         try:
             while rest:
-                room = _WRITTEN_AT_ONCE - self._position % _WRITTEN_AT_ONCE
+                room = WRITTEN_AT_ONCE - self._position % WRITTEN_AT_ONCE
                 written = os.write(self._descriptor(), rest[:room])
                 self._position += written
                 rest = rest[written:]
