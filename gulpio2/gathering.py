@@ -37,7 +37,7 @@ class GatheredRecords:
         self._writer = writer
         self._tell = tell
         self._start = self.position = writer.tell()
-        self._waiting = bytearray()
+        self._parts: list[bytes] = []
         # Where the records begin that nobody was told of.
         self._untold: list[int] = []
 
@@ -46,10 +46,7 @@ class GatheredRecords:
         # None, but for the first one behind what another program left in the file.
         before = pad_length(self.position)
         info, padding = record_of(jpeg, self.position + before)
-        if before:
-            self._waiting += bytes(before)
-        self._waiting += jpeg
-        self._waiting += padding
+        self._parts += (bytes(before), jpeg, padding) if before else (jpeg, padding)
         self._untold.append(self.position)
         self.position += before + info.length
         if self.position - self._start >= _BLOCK_BYTES:
@@ -64,13 +61,13 @@ class GatheredRecords:
         """Write so many bytes of what was taken."""
         if not num_bytes:
             return
+        data = b"".join(self._parts)
         try:
-            with memoryview(self._waiting) as waiting, waiting[:num_bytes] as part:
-                self._writer.write(part)
+            self._writer.write(memoryview(data)[:num_bytes])
         except BaseException:
             self._writer.truncate(self._start)  # some of it may be there
             raise
-        del self._waiting[:num_bytes]
+        self._parts = [data[num_bytes:]]
         self._start += num_bytes
         num_frames = len(self._untold)
         self._untold.clear()
@@ -89,6 +86,5 @@ class GatheredRecords:
         if position < self._start:
             self._writer.truncate(position)
             self._start = position
-        # A copy, for of a write that failed there may be a view of them yet.
-        self._waiting = self._waiting[: position - self._start]
+        self._parts = [b"".join(self._parts)[: position - self._start]]
         self.position = position

@@ -96,6 +96,24 @@ def test_what_is_written_while_more_comes_ends_at_a_whole_block(store):
     assert (sum(n for n, _ in told), sum(n for _, n in told)) == (800, chunk.tell())
 
 
+def test_what_is_written_may_be_looked_at_for_longer(store, monkeypatch):
+    """As by a profiler, which keeps a frame of the program for a while."""
+    chunk = appender(store, gather=True)
+    write, kept = chunk.writer.write, []
+
+    def keep(data):
+        kept.append(memoryview(data))
+        write(data)
+
+    monkeypatch.setattr(chunk.writer, "write", keep)
+    for number in range(400):
+        chunk.append(f"{number}", {}, [JPEG, JPEG])
+    assert len(kept) > 1
+    chunk.drop_last("399")
+    chunk.flush()
+    assert store.read("data.gulp") == (JPEG + b"\0" * (-len(JPEG) % 4)) * 798
+
+
 def failing_after(num_frames):
     for _ in range(num_frames):
         yield JPEG
