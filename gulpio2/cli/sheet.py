@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from gulpio2.cli.command import DocumentedCommand
+from gulpio2.cli.conditions import open_and_ask, where_option
 from gulpio2.cli.options import (
     directory_argument,
     dry_run_option,
     ids_like,
     number_option,
-    open_gulp_directory,
     overwrite_option,
     pattern_argument,
     verbosity_options,
@@ -29,10 +29,12 @@ __all__ = ["sheet"]
     examples=[
         "gulp2 sheet gulped",
         "gulp2 sheet gulped 'item*' --items 20 --frames 8 --out items.png",
+        'gulp2 sheet gulped --where "number >= 2" --out later.png',
     ],
 )
 @directory_argument
 @pattern_argument
+@where_option
 @number_option(
     "--items",
     "num_items",
@@ -63,6 +65,7 @@ def sheet(
     ctx: click.Context,
     directory: Path,
     pattern: str | None,
+    where: str | None,
     num_items: int,
     num_frames: int,
     out: Path,
@@ -88,10 +91,14 @@ def sheet(
             f"{str(out)!r} must end with .png, for the picture is a PNG.",
             param_hint="'--out'",
         )
-    with open_gulp_directory(directory) as opened:
-        ids = ids_like(opened.merged_meta_dict, pattern)
+    opened, met = open_and_ask(directory, where)
+    with opened:
+        ids = ids_like(met, pattern)
         if not ids:
             what = "has no items" if pattern is None else f"has no id like {pattern!r}"
+            if where is not None:
+                what = "has no item that meets the condition"
+                what += "" if pattern is None else f" and is like {pattern!r}"
             raise GulpLookupError(f"{directory} {what}; gulp2 ls lists what it has")
         is_replaced = is_there(out)
         if not overwrite and is_replaced:

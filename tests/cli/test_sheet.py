@@ -145,6 +145,18 @@ def test_a_pattern_chooses_items(gulp2, gulped):
     assert "has no id like 'y*'" in gulp2("sheet", gulped, "y*", status=1).stderr
 
 
+def test_a_condition_chooses_items(gulp2, gulped):
+    told = gulp2("sheet", gulped, "--where", "number >= 2", "-o", "x.png").stdout
+    assert told == "x.png: 2 items\n"
+    words = ["sheet", gulped, "item[03]", "--where", "number >= 2"]
+    assert gulp2(*words, "-o", "y.png").stdout == "y.png: 1 item\n"
+    none = ["sheet", gulped, "item0", "--where", "number >= 2"]
+    told = gulp2(*none, "-o", "z.png", status=1).stderr
+    assert "no item that meets the condition and is like 'item0'" in told
+    assert not Path("z.png").exists()
+    assert "--where" in gulp2(*none[:2], "--where", "nosuch > 1", status=2).stderr
+
+
 def test_nothing_is_overwritten_without_being_asked(gulp2, gulped):
     Path("contact_sheet.png").write_text("mine")
     assert "--overwrite" in gulp2("sheet", gulped, status=1).stderr
