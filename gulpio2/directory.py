@@ -40,7 +40,7 @@ from gulpio2.query import select_rows
 from gulpio2.rewritten import LoadedMap, RewriteGuard, note_state
 from gulpio2.serializers import json_serializer
 from gulpio2.storage.base import read_manifest, require_known_version
-from gulpio2.storage.beside_writers import names_to_read
+from gulpio2.storage.beside_writers import listing_to_read
 from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.index.composing import NO_MAP, map_states, state_in
 from gulpio2.storage.index.entries import IndexRecord
@@ -239,8 +239,7 @@ class GulpDirectory(ReadingVerbs):
         self.chunk_lookup: dict[str, int]
         self.merged_meta_dict: dict[str, Any]
         for _ in range(_TRIES):
-            names, is_settled = names_to_read(self._store)
-            listing = list_chunks(names)
+            listing, is_settled = listing_to_read(self._store)
             listing.require_data(self._store.path)
             self._load(listing, progress)
             unmapped = self._unmapped(listing.chunks)

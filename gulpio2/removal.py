@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import ReadRangeError
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta, may_have_an_entry
-from gulpio2.format.layout import data_name, list_chunks, meta_name
+from gulpio2.format.layout import data_name, meta_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.format.removals import Removals, entry_spans, merge_spans
 from gulpio2.storage.base import read_map, require_known_version
 from gulpio2.storage.beside_writers import (
     refuse_writers,
     replacing_unless_changed,
+    settled_listing,
     settled_map,
-    settled_names,
     without_writers,
 )
 from gulpio2.storage.data_file import has_frame
@@ -146,7 +146,7 @@ def delete_items(
         # Not the maps: those of a large directory do not fit into memory together.
         changed: dict[int, list[str]] = {}
         deletions: list[Deletion] = []
-        listing = list_chunks(settled_names(store))
+        listing = settled_listing(store)
         refuse_unknown_chunks(listing, among or (), path)
         for number in listing.chunks:
             name = meta_name(number)

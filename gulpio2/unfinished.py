@@ -19,7 +19,7 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import missing_shares
 from gulpio2.storage.base import read_if_there
-from gulpio2.storage.beside_writers import settled_names
+from gulpio2.storage.beside_writers import settled_listing
 from gulpio2.storage.local import open_store
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def open_settled(folder: StrPath) -> GulpDirectory:
     if directory._is_settled:
         return directory
     directory.close()
-    settled_names(open_store(folder))  # where it is still so, that says which
+    settled_listing(open_store(folder))  # where it is still so, that says which
     raise LockedError(
         errno.EWOULDBLOCK,
         f"chunks of {os.fspath(folder)} are written anew again and again by another "

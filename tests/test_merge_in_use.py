@@ -110,7 +110,7 @@ def test_a_chunk_that_is_stored_in_a_part_once_it_was_listed_is_brought(
             chunk.append("new", {}, make_frames(2))
         return list_chunks(names)
 
-    monkeypatch.setattr("gulpio2.merge.parts.list_chunks", store)
+    monkeypatch.setattr("gulpio2.storage.beside_writers.list_chunks", store)
     assert merge_directories([part], out).items == 3
     assert list(GulpDirectory(out).chunk_lookup) == ["item0", "item1", "new"]
     assert check_directory(out, deep=True).problems == []

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from gulpio2 import GulpChunk
-from gulpio2.format.checks import Record, check_names, check_spans
+from gulpio2.format.checks import Record, check_spans
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
+from gulpio2.storage.beside_writers import listing_to_read
 from gulpio2.testing import make_frames, make_gulp_directory
 
 
@@ -36,12 +37,12 @@ class Span(tuple):
 
 
 def test_no_chunk_is_sought_among_all_of_them(tmp_path, monkeypatch):
-    def check_names_once(names):
-        listing, problems = check_names(names)
-        return replace(listing, chunks=Sought(listing.chunks)), problems
+    def listing_of(store):
+        listing, is_settled = listing_to_read(store)
+        return replace(listing, chunks=Sought(listing.chunks)), is_settled
 
     make_gulp_directory(tmp_path, num_items=9, items_per_chunk=1, num_frames=1).close()
-    monkeypatch.setattr("gulpio2.sanity.directory.check_names", check_names_once)
+    monkeypatch.setattr("gulpio2.sanity.directory.listing_to_read", listing_of)
     report = check_directory(tmp_path)
     assert (report.ok, report.chunks, Sought.times) == (True, 9, 0)
 

@@ -15,7 +15,6 @@ from gulpio2.format.layout import (
     Listing,
     data_name,
     describe_shares,
-    list_chunks,
     meta_name,
 )
 from gulpio2.format.problems import Problem, Tally
@@ -72,16 +71,8 @@ class Record(NamedTuple):
 # --- names --------------------------------------------------------------------------
 
 
-def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
-    """Check which files a directory has.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Plain file names; those that have nothing to do with chunks are passed over.
-    """
-    names = list(names)
-    listing = list_chunks(names)
+def check_names(listing: Listing) -> list[Problem]:
+    """Check which files a directory has."""
     problems = [
         Problem(
             "data-without-map",
@@ -104,7 +95,7 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         for number in listing.meta_only
     ]
     ending = "The next ingest removes it, and so may you, once its writer is gone"
-    if JOURNAL_NAME in names:
+    if JOURNAL_NAME in listing.names:
         ending = "The same ingest with --resume goes on with it, another one removes it"
     problems += [
         Problem(
@@ -125,7 +116,7 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         )
         for name in listing.strays
     ]
-    if JOURNAL_NAME in names:
+    if JOURNAL_NAME in listing.names:
         text = (
             "an ingest, a merge or a repair is at work here, or was interrupted: go on "
             "with it (ingest with --resume, merge again, repair into an empty folder), "
@@ -134,10 +125,10 @@ def check_names(names: Iterable[str]) -> tuple[Listing, list[Problem]]:
         problems.append(Problem("unfinished-ingest", text, JOURNAL_NAME))
     if not listing.chunks:
         text = "holds no complete chunk: nothing can be read"
-        if shares := describe_shares(names):
+        if shares := describe_shares(listing.names):
             text += f". {shares}"
         problems.append(Problem("no-chunks", text, "."))
-    return listing, problems
+    return problems
 
 
 def note_gaps(numbers: Iterable[int]) -> list[Problem]:

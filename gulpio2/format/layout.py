@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import ChunkMismatchError, FormatError
@@ -99,6 +99,8 @@ class Listing:
     """Files that a writer had not finished."""
     strays: tuple[str, ...]
     """Names that end like a chunk's but are none, as ``data_00.gulp``."""
+    names: frozenset[str] = field(repr=False, compare=False)
+    """All that were found, also those that have nothing to do with chunks."""
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -192,14 +194,15 @@ def list_chunks(names: Iterable[str]) -> Listing:
     Parameters
     ----------
     names : iterable of str
-        Plain file names. Names that have nothing to do with chunks are left out.
+        Plain file names.
 
     Returns
     -------
     Listing
         Numbers in numeric order: chunk 10 comes after chunk 9.
     """
-    rest = set(names)
+    found = frozenset(names)
+    rest = set(found)
     first = _take_first(rest)
     data: set[int] = set()
     meta: set[int] = set()
@@ -220,6 +223,7 @@ def list_chunks(names: Iterable[str]) -> Listing:
         meta_only=tuple(sorted(meta - data)),
         partials=tuple(sorted(partials)),
         strays=tuple(sorted(strays)),
+        names=found,
     )
 
 

@@ -23,13 +23,12 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     data_name,
     describe_shares,
-    list_chunks,
     meta_name,
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import KnownSettings, warning_of_part
 from gulpio2.storage.base import read_map, require_failures_file
-from gulpio2.storage.beside_writers import settled_names
+from gulpio2.storage.beside_writers import settled_listing
 from gulpio2.storage.local import open_store
 from gulpio2.storage.paths import is_folder
 from gulpio2.storage.removals_file import read_removals
@@ -88,8 +87,8 @@ def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
     store, path = open_store(folder), Path(folder)
     if is_folder(path):
         stack.enter_context(store.lock(shared=True))  # until the merge has ended
-    names = set(settled_names(store))
-    listing = list_chunks(names)
+    listing = settled_listing(store)
+    names = listing.names
     # An interrupted one may have no chunk yet: it is refused below, as unfinished.
     if not {JOURNAL_NAME, MANIFEST_NAME} & names and not listing.chunks:
         raise FormatError(
@@ -144,7 +143,7 @@ def begin_merge(store: Store, parts: Iterable[str]) -> None:
 
 def chunks_of_ids(target: StrPath) -> dict[str, int]:
     """Give the chunk of each id; none where there is no chunk, which is no surprise."""
-    listing = list_chunks(settled_names(open_store(target)))
+    listing = settled_listing(open_store(target))
     if not (listing.chunks or listing.meta_only):
         return {}
     with open_settled(target) as directory:

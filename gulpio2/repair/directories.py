@@ -38,7 +38,7 @@ from gulpio2.repair.survey import survey_chunks
 from gulpio2.repair.unread import why_unread
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.base import require_known_version
-from gulpio2.storage.beside_writers import settled_names
+from gulpio2.storage.beside_writers import settled_listing
 from gulpio2.storage.local import open_store
 from gulpio2.storage.paths import is_folder, is_there, real_path
 from gulpio2.storage.permissions import permit_copy
@@ -224,11 +224,10 @@ def _survey(
     store: Store, report: RepairReport, progress: Progress
 ) -> dict[int, list[Candidate]]:
     """Decide what becomes an item of the target, by chunk."""
-    names = settled_names(store)
-    listing = list_chunks(names)
+    listing = settled_listing(store)
     removals = _removals(store, report)
     report.notes += [f"{name}: {_STRAY}" for name in listing.strays]
-    if JOURNAL_NAME in names:
+    if JOURNAL_NAME in listing.names:
         report.notes.append(
             f"{JOURNAL_NAME}: an ingest, a merge or a repair was interrupted here; "
             "going on with it brings in what is missing, which a repair cannot"

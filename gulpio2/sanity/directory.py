@@ -19,6 +19,7 @@ from gulpio2.format.layout import (
     MANIFEST_NAME,
     REMOVALS_NAME,
     data_name,
+    list_chunks,
     meta_name,
 )
 from gulpio2.format.map_checks import (
@@ -37,7 +38,7 @@ from gulpio2.sanity.data_files import DataFileCheck
 from gulpio2.sanity.deleted import not_shared, overwritten
 from gulpio2.sanity.index import check_index_of
 from gulpio2.sanity.report import CheckReport, Findings, unreadable
-from gulpio2.storage.beside_writers import names_to_read, settled_map
+from gulpio2.storage.beside_writers import listing_to_read, settled_map
 from gulpio2.storage.local import LocalStore
 from gulpio2.storage.paths import is_folder
 from gulpio2.storage.refusals import broken_link, local_path
@@ -45,6 +46,8 @@ from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
+    from collections.abc import Set
+
     from gulpio2.format.checks import Record
     from gulpio2.format.layout import Listing
     from gulpio2.types import Progress, StrPath
@@ -132,9 +135,9 @@ class _DirectoryCheck:
 
     def run(self) -> None:
         """Check everything."""
-        names, _ = names_to_read(self.store)
-        listing, problems = check_names(names)
-        if self._may_have_no_chunk(names):
+        listing, _ = listing_to_read(self.store)
+        problems = check_names(listing)
+        if self._may_have_no_chunk(listing.names):
             problems = [each for each in problems if each.code != "no-chunks"]
         copies = self._copied_maps(listing)
         self.findings.add([copies.get(each.file, each) for each in problems])
@@ -163,8 +166,8 @@ class _DirectoryCheck:
         files = {LABELS_NAME: labels, FAILURES_NAME: failures}
         data = self._read(MANIFEST_NAME)
         # The manifest may tell of chunks that have come since the names were listed.
-        names += self.store.names()
-        listing, _ = check_names(list(set(names)))
+        names = {*listing.names, *self.store.names()}
+        listing = list_chunks(names)
         if data is not None:
             there = {name: read for name, read in files.items() if read is not None}
             unfinished = JOURNAL_NAME in names
@@ -268,7 +271,7 @@ class _DirectoryCheck:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def _may_have_no_chunk(self, names: list[str]) -> bool:
+    def _may_have_no_chunk(self, names: Set[str]) -> bool:
         """Tell whether the directory has no items, and so rightly no chunk."""
         if {JOURNAL_NAME, FAILURES_NAME}.intersection(names):
             return False

@@ -15,16 +15,17 @@ from gulpio2.storage.paths import follow_link, is_there, look_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from gulpio2.format.layout import Listing
     from gulpio2.storage.base import Store, StoreWriter
 
 __all__ = [
     "held_until_mapped",
-    "names_to_read",
+    "listing_to_read",
     "of_one_state",
     "refuse_writers",
     "replacing_unless_changed",
+    "settled_listing",
     "settled_map",
-    "settled_names",
     "wait_for_map",
     "without_writers",
 ]
@@ -106,7 +107,7 @@ def refuse_writers(store: Store, number: int) -> None:
         pass
 
 
-def settled_names(store: Store) -> list[str]:
+def settled_listing(store: Store) -> Listing:
     """List the files, once the maps are there of chunks that others are storing.
 
     Who writes a chunk anew has an instant without a map. To a copy that is made then
@@ -118,26 +119,25 @@ def settled_names(store: Store) -> list[str]:
         Another has a data file without a map open for writing, and does not store the
         map within a second.
     """
-    names = store.names()
-    unmapped = list_chunks(names).data_only
-    for number in unmapped:
+    listing = list_chunks(store.names())
+    for number in listing.data_only:
         wait_for_map(store, number)
-    return store.names() if unmapped else names
+    return list_chunks(store.names()) if listing.data_only else listing
 
 
-def names_to_read(store: Store) -> tuple[list[str], bool]:
-    """List the files as `settled_names` does, for who goes on without a chunk.
+def listing_to_read(store: Store) -> tuple[Listing, bool]:
+    """List the files as `settled_listing` does, for who goes on without a chunk.
 
     Returns
     -------
-    names : list of str
+    listing : Listing
     is_settled : bool
         False where a chunk has no map as another is still storing it.
     """
     try:
-        return settled_names(store), True
+        return settled_listing(store), True
     except LockedError:  # for a second already
-        return store.names(), False
+        return list_chunks(store.names()), False
 
 
 def settled_map(store: Store, number: int) -> bytes:
@@ -146,7 +146,7 @@ def settled_map(store: Store, number: int) -> bytes:
     Raises
     ------
     LockedError
-        As `settled_names`.
+        As `settled_listing`.
     StorageError
         It cannot be read.
     """
@@ -172,7 +172,7 @@ def of_one_state(store: Store, number: int, look: Callable[[], T]) -> T:
     Raises
     ------
     LockedError
-        As `settled_names`; or it is written anew again and again.
+        As `settled_listing`; or it is written anew again and again.
     """
     for _ in range(_TRIES):
         if _state_of(store, number)[1] is None:
@@ -203,7 +203,7 @@ def _state_of(store: Store, number: int) -> tuple[Any, Any]:
 
 
 def wait_for_map(store: Store, number: int) -> None:
-    """Wait for a map that another may be about to store, as `settled_names` does."""
+    """Wait for a map that another may be about to store, as `settled_listing` does."""
     try:
         refuse_writers(store, number)
     except LockedError:

@@ -22,6 +22,7 @@ from gulpio2.format.checks import (
     note_gaps,
     undecodable,
 )
+from gulpio2.format.layout import list_chunks
 from gulpio2.format.problems import Tally, runs_of_frames
 from gulpio2.format.records import record_of
 from gulpio2.testing import make_frames
@@ -161,11 +162,11 @@ def test_names_from_the_disk_do_nothing_to_a_terminal():
 
 
 def test_a_whole_chunk_has_no_problem_by_its_names():
-    listing, problems = check_names(
-        [*WHOLE, "gulp.json", "label2idx.json", "notes.txt"]
-    )
+    names = [*WHOLE, "gulp.json", "label2idx.json", "notes.txt"]
+    listing = list_chunks(names)
     assert listing.chunks == (0,)
-    assert problems == []
+    assert listing.names == frozenset(names)
+    assert check_names(listing) == []
 
 
 @pytest.mark.parametrize(
@@ -179,21 +180,21 @@ def test_a_whole_chunk_has_no_problem_by_its_names():
     ],
 )
 def test_a_name_that_should_not_be_there_is_named(more, code, file, message):
-    _, (problem,) = check_names([*WHOLE, more])
+    (problem,) = check_names(list_chunks([*WHOLE, more]))
     assert (problem.code, problem.file) == (code, file or more)
     assert message in problem.message
 
 
 def test_what_an_ingest_has_not_finished_is_gone_on_with():
     more = ["chunk_1.gulp.0a.partial", "ingest.journal"]
-    _, problems = check_names([*WHOLE, *more])
+    problems = check_names(list_chunks([*WHOLE, *more]))
     (partial,) = (problem for problem in problems if problem.code == "partial-file")
     assert "The same ingest with --resume goes on with it" in partial.message
 
 
 @pytest.mark.parametrize("names", [[], ["gulp.json"], ["photo.jpg"]])
 def test_a_folder_without_a_chunk_is_a_problem(names):
-    _, (problem,) = check_names(names)
+    (problem,) = check_names(list_chunks(names))
     assert str(problem) == (
         "this directory: holds no complete chunk: nothing can be read [no-chunks]"
     )
