@@ -181,6 +181,10 @@ NEW = {
         "path, *, frame_rate=None, frame_size=-1, stream=None, threads=1, "
         "max_pixels=67108864, start=None, end=None"
     ),
+    "gulpio2.adapters:FrameFolderAdapter": (
+        'folder, output_folder, *, file_extensions=[".jpg", ".jpeg", ".png"], '
+        'prefix="", shuffle=False, frame_size=-1, id_rule="label-name"'
+    ),
     "gulpio2.adapters:TableAdapter": (
         'table, output_folder=None, *, path_column="path", id_column="id", '
         'label_column=None, root_folder=None, media="auto", frame_size=-1, '
@@ -284,6 +288,7 @@ NEW_EXPORTS = {
     "gulpio2.sanity_utils": [],
     "gulpio2.adapters": [
         "DeferredFrames",
+        "FrameFolderAdapter",
         "ImageFrames",
         "Table",
         "TableAdapter",

@@ -6,7 +6,8 @@ is made of. The modules, from the bottom:
 * `description`, `labels`, `label_numbers`, `cells`, `tables`, `endings`, `templates`,
   `settings`, `sources`, `path_sources`, `duplicates`: what adapters share
 * `base`: the contract, `AbstractDatasetAdapter`
-* `trees`: folders as labels, which `images` and `videos` build on
+* `trees`: folders as labels, which `frame_folders`, `images` and `videos` build on
+* `frame_folders`: videos whose frames are image files already
 * `images`, `videos`, `twentybn`, `activitynet`, `kinetics`: the datasets of 0.0.4
 * `table`: any table with paths and ids
 
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.activitynet import ActivitynetAdapter
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.cells import parse_column
+from gulpio2.adapters.frame_folders import FrameFolderAdapter
 from gulpio2.adapters.images import ImageFolderAdapter, ImageListAdapter
 from gulpio2.adapters.kinetics import KineticsAdapter
 from gulpio2.adapters.label_numbers import number_labels
@@ -48,6 +50,7 @@ __all__ = [
     "Custom20BNCsvWebmAdapter",
     "Custom20BNJsonVideoAdapter",
     "DeferredFrames",
+    "FrameFolderAdapter",
     "ImageFolderAdapter",
     "ImageFrames",
     "ImageListAdapter",

@@ -160,6 +160,7 @@ def folder_frames(
     folder: StrPath,
     *,
     formats: Iterable[str] = ("jpg",),
+    prefix: str = "",
     frame_size: int = -1,
 ) -> FrameSource:
     """Give the images in a folder as frames, sorted by name, listed when needed.
@@ -170,6 +171,8 @@ def folder_frames(
         Holds at least one image; otherwise iteration raises `SourceReadError`.
     formats : iterable of str
         Endings without their dot, case-sensitive.
+    prefix : str
+        What the names begin with, where there are other images as well.
     frame_size : int
         Length of the short edge in pixels; below 1: as it is.
 
@@ -177,16 +180,22 @@ def folder_frames(
     -----
     Numbers in the names count as numbers: ``2.jpg`` comes before ``10.jpg``.
     """
-    return DeferredFrames(partial(_listed_frames, folder, tuple(formats), frame_size))
+    return DeferredFrames(
+        partial(_listed_frames, folder, tuple(formats), prefix, frame_size)
+    )
 
 
 def _listed_frames(
-    folder: StrPath, formats: tuple[str, ...], frame_size: int
+    folder: StrPath, formats: tuple[str, ...], prefix: str, frame_size: int
 ) -> FrameSource:
-    paths = _in_order(find_images_in_folder(folder, formats))
-    others = _other_images(folder, paths)
+    paths = _in_order(
+        path
+        for path in find_images_in_folder(folder, formats)
+        if path.rpartition("/")[2].startswith(prefix)
+    )
+    others = _other_images(folder, paths, prefix)
     if not paths:
-        what = " or ".join(f"*.{ending}" for ending in formats)
+        what = " or ".join(f"{prefix}*.{ending}" for ending in formats)
         missing = f" (but {_counted(others)})" if others else ""
         if not Path(folder).is_dir():
             missing = " (there is no such folder)"
@@ -226,13 +235,14 @@ def _warn_of_lost(folder: StrPath, lost: dict[str, int]) -> None:
         )
 
 
-def _other_images(folder: StrPath, paths: list[str]) -> dict[str, int]:
+def _other_images(folder: StrPath, paths: list[str], prefix: str) -> dict[str, int]:
     """Count the images of a folder that are none of these, by their endings."""
     if not Path(folder).is_dir():
         return {}
     # By name, for a format may be a pattern, or an ending of several parts.
     taken = {path.rpartition("/")[2] for path in paths}
-    names = {name for _, name in find_files(folder, max_depth=0)} - taken
+    there = {name for _, name in find_files(folder, max_depth=0)}
+    names = {name for name in there - taken if name.startswith(prefix)}
     endings = Counter(Path(name).suffix[1:] for name in names)
     known = IMAGE_FORMATS | OTHER_IMAGE_FORMATS
     return {

@@ -29,7 +29,9 @@ NameRule = Literal["label-name", "path"]
 
 
 class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
-    """Files below a folder, each an item, labelled by the folder that it lies in.
+    """What lies below a folder, each an item, labelled by the folder that it lies in.
+
+    Items are files, unless a subclass finds others.
 
     Parameters
     ----------
@@ -79,17 +81,17 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
 
     @abstractmethod
     def frames_of(self, path: str) -> Any:
-        """Give the frames of one file, lazily.
+        """Give the frames of one item, lazily.
 
         Parameters
         ----------
         path : str
-            The file.
+            The file, or the folder.
         """
         raise NotImplementedError
 
     def parse_folder(self, folder: StrPath) -> list[Meta]:
-        """List the files with their ids and labels.
+        """List the items with their ids and labels.
 
         Parameters
         ----------
@@ -112,14 +114,7 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         by_path = self.id_rule == "path"
         labels: dict[str, str] = {}
         rows = []
-        endings = tuple(self.file_extensions)
-        left_out: Counter[str] = Counter()
-        for parent, name in find_files(folder):
-            if not name.endswith(endings):
-                ending = Path(name).suffix
-                if ending.lower() in self.known_endings:
-                    left_out[ending] += 1
-                continue
+        for parent, name in self._find(folder):
             if parent not in labels:
                 label = Path(parent).name
                 if label in ("", ".."):  # as of the current folder, or the one above
@@ -128,6 +123,34 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
             label = labels[parent]
             id_ = f"{parent}/{name}"[inside:] if by_path else f"{label}-{name}"
             rows.append({"id": id_, "label": label, "path": parent})
+        return rows
+
+    def _find(self, folder: StrPath) -> Iterable[tuple[str, str]]:
+        """Find the items: the folder that each lies in, as found, and its name.
+
+        Parameters
+        ----------
+        folder : str or path object
+            Where to look.
+
+        Returns
+        -------
+        iterable of (str, str)
+            Sorted by path.
+        """
+        return list(self._taken(find_files(folder), folder))
+
+    def _taken(
+        self, files: Iterable[tuple[str, str]], folder: StrPath
+    ) -> Iterator[tuple[str, str]]:
+        """Choose by ending, and tell in the end of what was left out."""
+        endings = tuple(self.file_extensions)
+        left_out: Counter[str] = Counter()
+        for parent, name in files:
+            if name.endswith(endings):
+                yield parent, name
+            elif (ending := Path(name).suffix).lower() in self.known_endings:
+                left_out[ending] += 1
         if left_out:
             logger.warning(
                 "files below %s are left out for their endings: %s. Name the endings "
@@ -136,7 +159,6 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
                 folder,
                 ", ".join(f"{ending} ({n})" for ending, n in sorted(left_out.items())),
             )
-        return rows
 
     def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
         """Yield the items at these positions; the files are opened when iterated."""
@@ -148,7 +170,7 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
             }
 
     def __len__(self) -> int:
-        """Count the files."""
+        """Count the items."""
         return len(self.all_meta)
 
     def item_ids(self) -> list[Any]:
@@ -156,7 +178,7 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         return [meta["id"] for meta in self.all_meta]
 
     def item_source(self, position: int) -> str:
-        """Give the path of the item's file."""
+        """Give the path of the item's file or folder."""
         return self._path(self.all_meta[position])
 
     def _path(self, meta: Meta) -> str:

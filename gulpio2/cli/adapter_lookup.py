@@ -29,6 +29,7 @@ __all__ = ["BUILT_IN", "find_adapter", "import_here"]
 # Name on the command line -> class in gulpio2.adapters.
 BUILT_IN = {
     "video-folder": "VideoFolderAdapter",
+    "frame-folder": "FrameFolderAdapter",
     "image-folder": "ImageFolderAdapter",
     "image-list": "ImageListAdapter",
     "table": "TableAdapter",

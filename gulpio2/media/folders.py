@@ -27,6 +27,7 @@ __all__ = [
     "get_single_video_path",
     "is_folder",
     "join_path",
+    "walk_files",
 ]
 
 
@@ -122,11 +123,18 @@ def find_files(
     One listing per folder and no call per file on usual file systems. Links to
     folders are followed, except to a folder that they lie in.
     """
-    found = _walk(str(Path(folder)), max_depth)
+    found = walk_files(folder, max_depth=max_depth)
     return sorted(found, key=lambda entry: join_path(*entry))
 
 
-def _walk(root: str, max_depth: int | None) -> Iterator[tuple[str, str]]:
+def walk_files(
+    folder: StrPath, *, max_depth: int | None = None
+) -> Iterator[tuple[str, str]]:
+    """Give what `find_files` does, one folder after another, while it is found.
+
+    There may be millions of files, which a list of them does not have to hold.
+    """
+    root = str(Path(folder))
     # Folders to look into, each with those that it lies in: there may be more of these
     # than Python has room for calls.
     waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [(root, ())]

@@ -53,7 +53,7 @@ def test_a_file_whose_name_is_taken_is_found_all_the_same(tmp_path, adapter_file
     ("name", "message"),
     [
         ("vido-folder", "Did you mean video-folder"),
-        ("nonsense", "Built in are video-folder, image-folder"),
+        ("nonsense", "Built in are video-folder, frame-folder"),
         ("no_such_module:X", "No module 'no_such_module'"),
         ("no.such.module:X", r"No module 'no\.such\.module'"),
         ("nowhere.py:X", r"No file 'nowhere\.py'"),

@@ -1,0 +1,139 @@
+"""Videos whose frames are image files already, one item a folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.adapters.settings import checked_size
+from gulpio2.adapters.sources import IMAGE_FORMATS, OTHER_IMAGE_FORMATS, folder_frames
+from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
+from gulpio2.format.wording import counted
+from gulpio2.media.folders import find_files, walk_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gulpio2.types import StrPath
+
+__all__ = ["FrameFolderAdapter"]
+
+logger = logging.getLogger(__name__)
+
+_NUMBERS = re.compile("[0-9]+")
+# Ways to name an image that are told.
+_NAMED = 4
+
+
+class FrameFolderAdapter(FolderTreeAdapter):
+    """Folders of images, each a video, labelled by the folder that each lies in.
+
+    Parameters
+    ----------
+    folder : str or path object
+        Where to look, at any depth; a trailing slash makes no difference.
+    output_folder : str or path object
+        The gulp directory; labels that it has already keep their index.
+    file_extensions : iterable of str
+        What the names of images must end with, case-sensitive.
+    prefix : str
+        What they must begin with, as ``img_`` where ``flow_x_00001.jpg`` lies beside
+        ``img_00001.jpg``.
+    shuffle : bool
+        Whether to permute the items, with the global `random` state.
+    frame_size : int
+        Length of the short edge in pixels; below 1: as it is.
+    id_rule : 'label-name' or 'path'
+        Id of ``<folder>/x/run/v1/00001.jpg``: ``run-v1``, or ``x/run/v1``, which never
+        collides.
+
+    Notes
+    -----
+    Metadata is ``id``, ``label``, ``path`` (the parent folder as found) and ``idx``.
+    Numbers in the names of images count as numbers: ``2.jpg`` comes before ``10.jpg``.
+    Images in `folder` itself, or in one that holds such folders, are left out with a
+    warning.
+    """
+
+    known_endings = frozenset(
+        f".{ending}" for ending in IMAGE_FORMATS | OTHER_IMAGE_FORMATS
+    )
+
+    def __init__(
+        self,
+        folder: StrPath,
+        output_folder: StrPath,
+        *,
+        file_extensions: Iterable[str] = (".jpg", ".jpeg", ".png"),
+        prefix: str = "",
+        shuffle: bool = False,
+        frame_size: int = -1,
+        id_rule: NameRule = "label-name",
+    ) -> None:
+        self.frame_size = checked_size("frame_size", frame_size)
+        self.prefix = prefix
+        super().__init__(
+            folder, output_folder, file_extensions, shuffle, id_rule=id_rule
+        )
+
+    def frames_of(self, path: str) -> Any:
+        """Give the images of a folder as frames, listed when they are iterated."""
+        return folder_frames(
+            path,
+            formats=[ending.removeprefix(".") for ending in self.file_extensions],
+            prefix=self.prefix,
+            frame_size=self.frame_size,
+        )
+
+    def _find(self, folder: StrPath) -> Iterable[tuple[str, str]]:
+        """Find the folders that hold images."""
+        root = str(Path(folder))
+        found: Counter[str] = Counter()
+        begun = (
+            (parent, name)
+            for parent, name in walk_files(folder)
+            if name.startswith(self.prefix)
+        )
+        found.update(parent for parent, _ in self._taken(begun, folder))
+        # Each folder that another one with images is in.
+        above = {root}
+        for item in found:
+            while (item := os.path.dirname(item)) not in above and item:  # noqa: PTH120  # of millions
+                above.add(item)
+        for each in sorted(above & found.keys()):
+            logger.warning(
+                "%s: %s left out, since folders of images lie there as well, or it is "
+                "the folder that items are looked for in: move them to a folder of "
+                "their own, or give the folder above it",
+                each,
+                counted(found[each], "image"),
+            )
+        items = sorted(found.keys() - above)
+        if items:
+            self._tell_of_kinds(items[0])
+        return [os.path.split(each) for each in items]
+
+    def _tell_of_kinds(self, folder: str) -> None:
+        """Warn where images are named in several ways, as those of several things."""
+        images = sorted(name for _, name in find_files(folder, max_depth=0))
+        kinds = {
+            _NUMBERS.sub("*", name): None
+            for name in images
+            if name.startswith(self.prefix) and name.endswith((*self.file_extensions,))
+        }
+        if len(kinds) < 2:
+            return
+        names = [*kinds]
+        more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
+        logger.warning(
+            "the images in %s are named in several ways, %s%s, and all of them are "
+            "frames of the one item. If some are not, say what the names begin with "
+            "(prefix), or end with (file_extensions)",
+            folder,
+            ", ".join(names[:_NAMED]),
+            more,
+        )

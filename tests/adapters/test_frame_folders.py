@@ -1,0 +1,119 @@
+"""Videos that are folders of images."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.adapters import FrameFolderAdapter
+from gulpio2.errors import SourceNotFoundError
+from gulpio2.sanity import check_directory
+from gulpio2.testing.adapters import AdapterTests
+
+
+@pytest.fixture
+def frames(tmp_path, make_jpeg):
+    """Give folders of ten, two and one image in class folders."""
+    folder = tmp_path / "frames"
+    for item, count in (("run/v1", 10), ("walk/v1", 2), ("walk/more/v2", 1)):
+        for number in range(1, count + 1):
+            make_jpeg(folder / item / f"img_{number}.jpg", 20 * number)
+    return folder
+
+
+class TestFrameFolder(AdapterTests):
+    """The common tests."""
+
+    @pytest.fixture
+    def adapter(self, frames, tmp_path):
+        return FrameFolderAdapter(frames, tmp_path / "out")
+
+
+def test_each_folder_of_images_is_an_item(frames):
+    adapter = FrameFolderAdapter(frames, "out")
+    items = list(adapter.iter_data())
+    assert [item["meta"] for item in items] == [
+        {"id": "run-v1", "label": "run", "path": f"{frames}/run", "idx": 1},
+        {"id": "more-v2", "label": "more", "path": f"{frames}/walk/more", "idx": 0},
+        {"id": "walk-v1", "label": "walk", "path": f"{frames}/walk", "idx": 2},
+    ]
+    assert [len(list(item["frames"])) for item in items] == [10, 1, 2]
+    assert adapter.item_source(1) == f"{frames}/walk/more/v2"
+
+
+def test_the_frames_are_in_the_order_of_their_numbers(frames):
+    first, *_ = FrameFolderAdapter(frames, "out").iter_data()
+    grey = [int(image.mean()) for image in first["frames"]]
+    assert grey == sorted(grey)
+    assert len(set(grey)) == 10
+
+
+def test_the_path_as_an_id_is_that_below_the_folder(frames):
+    adapter = FrameFolderAdapter(f"{frames}/", "out", id_rule="path")
+    assert adapter.item_ids() == ["run/v1", "walk/more/v2", "walk/v1"]
+    assert adapter.item_source(2) == f"{frames}/walk/v1"
+
+
+def test_the_current_folder_may_be_looked_through(frames, monkeypatch):
+    monkeypatch.chdir(frames / "walk")
+    adapter = FrameFolderAdapter(".", "out", id_rule="path")
+    assert adapter.item_ids() == ["more/v2", "v1"]
+    assert [row["label"] for row in adapter.all_meta] == ["more", "walk"]
+    assert [len(list(item["frames"])) for item in adapter.iter_data()] == [1, 2]
+
+
+def test_images_that_lie_above_such_folders_are_told_of(frames, make_jpeg, caplog):
+    make_jpeg(frames / "cover.jpg", 1)
+    make_jpeg(frames / "walk" / "a.jpg", 1)
+    make_jpeg(frames / "walk" / "b.jpg", 1)
+    adapter = FrameFolderAdapter(frames, "out")
+    assert adapter.item_ids() == ["run-v1", "more-v2", "walk-v1"]
+    assert [re.sub(" left out, .*", "", each) for each in caplog.messages] == [
+        f"{frames}: 1 image",
+        f"{frames / 'walk'}: 2 images",
+    ]
+
+
+def test_a_prefix_leaves_out_what_else_lies_there(frames, make_jpeg, caplog):
+    for number in range(1, 11):
+        make_jpeg(frames / "run" / "v1" / f"flow_x_{number}.jpg", 5)
+    FrameFolderAdapter(frames, "out")
+    (told,) = caplog.messages
+    assert "run/v1 are named in several ways, flow_x_*.jpg, img_*.jpg, and all" in told
+    caplog.clear()
+    first, *_ = FrameFolderAdapter(frames, "out", prefix="img_").iter_data()
+    images = list(first["frames"])
+    assert (len(images), caplog.messages) == (10, [])
+    assert min(image.mean() for image in images) > 15
+    adapter = FrameFolderAdapter(frames, "out", prefix="flow_x_")
+    assert adapter.item_ids() == ["run-v1"]
+
+
+def test_images_of_other_endings_are_told_of(frames, make_jpeg, caplog):
+    make_jpeg(frames / "run" / "v2" / "1.JPG", 5)
+    adapter = FrameFolderAdapter(frames, "out")
+    assert "run-v2" not in adapter.item_ids()
+    assert "left out for their endings: .JPG (1)" in caplog.text
+    adapter = FrameFolderAdapter(frames, "out", file_extensions=".JPG")
+    assert adapter.item_ids() == ["run-v2"]
+
+
+def test_a_folder_that_is_missing_is_refused(tmp_path):
+    with pytest.raises(SourceNotFoundError, match="nosuch"):
+        FrameFolderAdapter(tmp_path / "nosuch", "out")
+
+
+def test_the_files_are_stored_as_they_are(frames, tmp_path):
+    out = tmp_path / "out"
+    (frames / "walk" / "v1" / "img_2.jpg").write_bytes(b"damaged")
+    report = GulpIngestor(FrameFolderAdapter(frames, out), out, 2, 1).run()
+    assert [failure.id for failure in report.failures] == ["walk-v1"]
+    with GulpDirectory(out) as directory:
+        jpegs = directory.read_jpegs("run-v1")
+        files = [(frames / f"run/v1/img_{n}.jpg").read_bytes() for n in range(1, 11)]
+        assert [bytes(jpeg) for jpeg in jpegs] == files
+        assert np.ptp(directory.read_clip("run-v1", [0, 9]).mean((1, 2, 3))) > 100
+    assert check_directory(out, deep=True).ok
