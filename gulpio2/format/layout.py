@@ -99,7 +99,7 @@ class Listing:
     """Files that a writer had not finished."""
     strays: tuple[str, ...]
     """Names that end like a chunk's but are none, as ``data_00.gulp``."""
-    names: frozenset[str] = field(repr=False, compare=False)
+    names: tuple[str, ...] = field(repr=False, compare=False)
     """All that were found, also those that have nothing to do with chunks."""
 
     @property
@@ -201,7 +201,7 @@ def list_chunks(names: Iterable[str]) -> Listing:
     Listing
         Numbers in numeric order: chunk 10 comes after chunk 9.
     """
-    found = frozenset(names)
+    found = tuple(names)
     rest = set(found)
     first = _take_first(rest)
     data: set[int] = set()

@@ -88,7 +88,7 @@ def open_part(stack: contextlib.ExitStack, folder: StrPath) -> Part:
     if is_folder(path):
         stack.enter_context(store.lock(shared=True))  # until the merge has ended
     listing = settled_listing(store)
-    names = listing.names
+    names = frozenset(listing.names)
     # An interrupted one may have no chunk yet: it is refused below, as unfinished.
     if not {JOURNAL_NAME, MANIFEST_NAME} & names and not listing.chunks:
         raise FormatError(

@@ -46,7 +46,7 @@ from gulpio2.storage.removals_file import read_removals
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Set
+    from collections.abc import Iterable
 
     from gulpio2.format.checks import Record
     from gulpio2.format.layout import Listing
@@ -271,7 +271,7 @@ class _DirectoryCheck:
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def _may_have_no_chunk(self, names: Set[str]) -> bool:
+    def _may_have_no_chunk(self, names: Iterable[str]) -> bool:
         """Tell whether the directory has no items, and so rightly no chunk."""
         if {JOURNAL_NAME, FAILURES_NAME}.intersection(names):
             return False

@@ -165,7 +165,7 @@ def test_a_whole_chunk_has_no_problem_by_its_names():
     names = [*WHOLE, "gulp.json", "label2idx.json", "notes.txt"]
     listing = list_chunks(names)
     assert listing.chunks == (0,)
-    assert listing.names == frozenset(names)
+    assert listing.names == tuple(names)
     assert check_names(listing) == []
 
 
