@@ -47,7 +47,15 @@ class Tables:
         """Whether a scan of a sequential image had all of its components."""
 
     def frame(self, marker: int, position: int, length: int) -> None:
-        """Note a frame header, at its length."""
+        """Note a frame header, at its length.
+
+        Raises
+        ------
+        ValueError
+            It is not the first one.
+        """
+        if self._kind in COMMON:
+            raise ValueError(f"the frame header at byte {position} is a second one")
         part = self._data[position + 8 : position + length]
         self._kind = marker
         self._components = dict(zip(part[::3], part[2::3], strict=False))

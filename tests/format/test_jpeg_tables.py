@@ -89,6 +89,25 @@ def test_a_scan_that_nobody_could_decode_is_refused(tmp_path, jpeg, message):
         list(ImageFrames([path]).stored())
 
 
+@pytest.mark.parametrize("jpeg", [BASELINE, PROGRESSIVE])
+@pytest.mark.parametrize("size", [None, 20_000])
+def test_a_second_frame_header_is_refused(tmp_path, jpeg, size):
+    """The last one has a size that may be stored, and the codec goes by the first."""
+    (header,) = [part for part in segments(jpeg) if part[1:2] in (b"\xc0", b"\xc2")]
+    first = header
+    if size is not None:
+        first = header[:5] + 2 * size.to_bytes(2, "big") + header[9:]
+    two = jpeg[:-2].replace(header, first) + header + jpeg[-2:]
+    with pytest.raises(CorruptFrameError):
+        decode_frame(two)
+    with pytest.raises(ValueError, match=r"frame header at byte .* is a second one"):
+        outline_jpeg(two)
+    path = tmp_path / "a.jpg"
+    path.write_bytes(two)
+    with pytest.raises(ImageNotFoundError, match="is a second one"):
+        list(ImageFrames([path]).stored())
+
+
 @pytest.mark.parametrize("restarts", [0, 3])
 def test_frames_of_motion_jpeg_need_no_huffman_tables(restarts):
     usual = jpeg_of(restart_marker_blocks=restarts)
