@@ -38,7 +38,7 @@ class GatheredRecords:
         self._tell = tell
         self._start = self.position = writer.tell()
         self._parts: list[bytes] = []
-        # Where the records begin that nobody was told of.
+        # Where the frames begin that nobody was told of.
         self._untold: list[int] = []
 
     def take(self, jpeg: bytes) -> FrameInfo:
@@ -47,7 +47,7 @@ class GatheredRecords:
         before = pad_length(self.position)
         info, padding = record_of(jpeg, self.position + before)
         self._parts += (bytes(before), jpeg, padding) if before else (jpeg, padding)
-        self._untold.append(self.position)
+        self._untold.append(info.loc)
         self.position += before + info.length
         if self.position - self._start >= _BLOCK_BYTES:
             self._write(self.num_bytes - self.position % WRITTEN_AT_ONCE)

@@ -17,6 +17,7 @@ from gulpio2.ingest import task as tasks
 from gulpio2.media.image_files import read_file
 from gulpio2.storage.base import WRITTEN_AT_ONCE
 from gulpio2.storage.local import LocalStore
+from gulpio2.storage.local_writer import LocalWriter
 from tests.faults.operations import content
 
 JPEG = simplejpeg.encode_jpeg(np.full((8, 8, 3), 90, np.uint8))
@@ -132,6 +133,29 @@ def test_an_item_that_fails_leaves_those_that_wait(store, num_frames):
     chunk.append("c", {}, [JPEG])
     chunk.flush()
     assert store.read("data.gulp") == (JPEG + b"\0" * (-len(JPEG) % 4)) * 2
+
+
+@pytest.mark.parametrize("size", [0, 1])  # the second has three zeros behind it
+def test_nobody_is_told_of_a_frame_that_was_taken_back(tmp_path, size):
+    (tmp_path / "data.gulp").write_bytes(bytes(size))
+    told: list[int] = []
+    writer = LocalWriter(tmp_path / "data.gulp", extend=True)
+    chunk = ChunkAppender(
+        writer,
+        OrderedDict(),
+        None,
+        on_frames=lambda num_frames, _: told.append(num_frames),
+        gather=True,
+    )
+    for _ in range(2):
+        chunk.append("a", {}, [JPEG] * 3)
+        chunk.drop_last("a")
+    chunk.append("b", {}, [JPEG])
+    chunk.flush()
+    writer.close()
+    assert told == [1]
+    stored = (tmp_path / "data.gulp").read_bytes()
+    assert stored == bytes(-(-size // 4) * 4) + JPEG + b"\0" * (-len(JPEG) % 4)
 
 
 def test_a_write_that_fails_half_way_is_taken_back(store, monkeypatch):
