@@ -33,6 +33,7 @@ _REOPENED = (
     "_doubted",
     "_handles",
     "_index",
+    "_is_of_others",
     "_is_settled",
     "_made_index",
     "_original",

@@ -15,11 +15,15 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory
+from gulpio2.copies import reopening
 from gulpio2.errors import MetaFileError
 from gulpio2.testing import make_gulp_directory
+from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gulpio2.types import Progress
 
 # Python 3.12 and later warn of a fork beside threads; readers are made for it.
 pytestmark = [
@@ -198,6 +202,27 @@ def test_other_copies_have_the_edits_so_far_and_share_none(folder, indexed, make
 def test_a_pickled_copy_does_not_take_the_original_along(folder, indexed):
     directory = GulpDirectory(folder, indexed=indexed)
     assert len(pickle.dumps(copy.copy(directory))) == len(pickle.dumps(directory))
+
+
+class Unopened(GulpDirectory):
+    """A directory that knows what it was asked for, and nothing of the folder."""
+
+    def _open(self, progress: Progress = no_progress) -> None:
+        self._index = None
+
+    def _warn_of_altered(self) -> None:
+        pass
+
+
+def test_what_a_copy_makes_anew_does_not_travel(folder, indexed):
+    asked_for = vars(Unopened(folder)).keys() - {"_index"}
+    with GulpDirectory(folder, indexed=indexed) as directory:
+        whole = directory.__getstate__()
+        _, (_, some) = reopening(directory, ["item1"])
+    assert some.keys() == asked_for | {"_edits"}
+    # Without an index the maps go along, and what belongs to them.
+    assert (whole.keys() == some.keys()) == indexed
+    assert sent(directory)._is_settled
 
 
 @pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, sent])
