@@ -60,6 +60,11 @@ def kinds(folder):
         return {id_: entry["meta_data"][0]["kind"] for id_, entry in items}
 
 
+def runs_of(folder):
+    with GulpDirectory(folder) as directory:
+        return directory.manifest.runs
+
+
 def jpegs(folder, id_):
     with GulpDirectory(folder, verify=True) as directory:
         return directory.read_jpegs(id_)
@@ -107,6 +112,23 @@ def test_a_part_of_which_all_is_there_leaves_no_word(tmp_path, parts, caplog):
     assert (report.items, report.skipped) == (0, 3)
     assert content(parts[0]) == before
     assert not caplog.records
+
+
+def test_a_run_of_which_all_was_deleted_is_told_of_in_further_copies(tmp_path):
+    part = ingest(tmp_path / "part", [0, 1])
+    delete_items(part, ["item0", "item1"])
+    compact_directory(part)
+    for source, copy in ((part, "copy"), (tmp_path / "copy", "other")):
+        merge_directories([source], tmp_path / copy)
+        assert [run.chunks for run in runs_of(tmp_path / copy)] == [()]
+        assert check_directory(tmp_path / copy).problems == []
+    # Beside one of which everything is there already, and which is not told of.
+    (run,) = runs_of(tmp_path / "other")
+    ingest(tmp_path / "other", [3, 2])
+    target = ingest(tmp_path / "target", [2, 3], kind=1)
+    before = runs_of(target)
+    merge_directories([tmp_path / "other"], target, on_duplicate="skip")
+    assert runs_of(target) == (*before, run)
 
 
 def test_the_progress_comes_to_the_bytes_of_all_parts(tmp_path, parts):

@@ -384,6 +384,17 @@ def test_a_copy_of_which_all_was_lost_is_a_finding(tmp_path):
     assert [p.code for p in check_directory(target).problems] == ["no-chunks"]
 
 
+@pytest.mark.parametrize("shard", [None, Shard(1, 2)])
+def test_a_directory_that_has_lost_all_of_its_chunks_has_none_by_no_right(
+    tmp_path, shard
+):
+    GulpIngestor(FrameAdapter(num_items=4), tmp_path, 2, 1, shard=shard).run()
+    for name in ("data_0.gulp", "meta_0.gmeta", "data_1.gulp", "meta_1.gmeta"):
+        (tmp_path / name).unlink(missing_ok=True)
+    codes = {problem.code for problem in check_directory(tmp_path).problems}
+    assert codes == {"no-chunks", "missing-chunk"}
+
+
 def test_a_folder_that_cannot_be_listed_is_an_error(folder, monkeypatch):
     def refuse(_: object) -> Any:
         raise PermissionError(13, "Permission denied")
