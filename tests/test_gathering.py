@@ -21,6 +21,7 @@ from gulpio2.storage.local_writer import LocalWriter
 from tests.faults.operations import content
 
 JPEG = simplejpeg.encode_jpeg(np.full((8, 8, 3), 90, np.uint8))
+OTHER = simplejpeg.encode_jpeg(np.full((8, 8, 3), 190, np.uint8))
 
 
 @pytest.fixture
@@ -97,6 +98,19 @@ def test_what_is_written_while_more_comes_ends_at_a_whole_block(store):
     assert (sum(n for n, _ in told), sum(n for _, n in told)) == (800, chunk.tell())
 
 
+def test_what_is_written_behind_something_else_ends_at_a_whole_block_too(tmp_path):
+    (tmp_path / "data.gulp").write_bytes(bytes(40_000))
+    writer = LocalWriter(tmp_path / "data.gulp", extend=True)
+    chunk = ChunkAppender(writer, OrderedDict(), None, gather=True)
+    sizes = set()
+    for number in range(400):
+        chunk.append(f"{number}", {}, [JPEG, JPEG])
+        sizes.add(writer.tell())
+    writer.close()
+    assert len(sizes) > 2
+    assert all(size % WRITTEN_AT_ONCE == 0 for size in sizes - {40_000})
+
+
 def test_what_is_written_may_be_looked_at_for_longer(store, monkeypatch):
     """As by a profiler, which keeps a frame of the program for a while."""
     chunk = appender(store, gather=True)
@@ -117,7 +131,7 @@ def test_what_is_written_may_be_looked_at_for_longer(store, monkeypatch):
 
 def failing_after(num_frames):
     for _ in range(num_frames):
-        yield JPEG
+        yield OTHER
     raise ValueError("no more")
 
 
@@ -148,7 +162,7 @@ def test_nobody_is_told_of_a_frame_that_was_taken_back(tmp_path, size):
         gather=True,
     )
     for _ in range(2):
-        chunk.append("a", {}, [JPEG] * 3)
+        chunk.append("a", {}, [OTHER] * 3)
         chunk.drop_last("a")
     chunk.append("b", {}, [JPEG])
     chunk.flush()
