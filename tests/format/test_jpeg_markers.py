@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.format import jpeg_markers
-from gulpio2.format.jpeg_markers import end_of_next_marker
+from gulpio2.format.jpeg_markers import end_of_far_marker, end_of_next_marker
 
 # As ITU-T T.81 has it, a byte at a time.
 PLAIN = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
@@ -36,6 +36,8 @@ def test_it_is_what_a_plain_search_finds(parts, position, near, window):
         patch.setattr(jpeg_markers, "_NEAR", near)
         patch.setattr(jpeg_markers, "_WINDOW", window)
         assert end_of_next_marker(data, position) == found_plainly(data, position)
+        if data:
+            assert end_of_far_marker(data, position) == found_plainly(data, position)
 
 
 @pytest.mark.parametrize("length", [0, 4093, 4094, 4095, 4096, 69_630, 69_631, 69_632])
@@ -44,6 +46,15 @@ def test_it_is_found_at_the_edges_of_what_is_searched_together(length, marker):
     data = (DATA * (length // len(DATA) + 1))[:length].rstrip(b"\xff") + marker
     found = end_of_next_marker(data + b"\0", 0)
     assert found == (len(data) if marker else None)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 65_534, 65_535, 65_536, 65_537, 131_072])
+@pytest.mark.parametrize("marker", [b"\xff\xd9", b"\xff\xff\xda", b"\xff\x01", b"\xff"])
+def test_a_far_one_is_found_at_the_edges_of_windows(length, marker):
+    data = (DATA * (length // len(DATA) + 1))[:length].rstrip(b"\xff") + marker
+    found = end_of_far_marker(data, 0)
+    assert found == (len(data) if len(marker) > 1 else None)
+    assert end_of_far_marker(data + b"\0" + marker, 0) == found
 
 
 def test_it_is_found_behind_many_windows():

@@ -133,6 +133,11 @@ def outline_alone(data):
     return outline_or_error(data)
 
 
+def _start_of_data(jpeg):
+    at = jpeg.index(b"\xff\xda") + 2
+    return at + int.from_bytes(jpeg[at : at + 2], "big")
+
+
 HEADS = [kind.values[0] for kind in KINDS]
 HEADS.append(BASELINE[:2] + b"\0\0" + BASELINE[2:])  # zeros, but not of the data
 
@@ -156,6 +161,39 @@ def test_an_image_that_begins_as_the_one_before_it_is_not_walked_through(monkeyp
     outline_alone(BASELINE)
     monkeypatch.setattr(jpeg_outline, "_walked", None)
     assert outline_jpeg(BASELINE + b"\0").end == len(BASELINE)
+
+
+DATA = bytes.fromhex("12 ff00 ffd0 ffd7 ffff00 00 d8")  # no marker is in it
+LENGTHS = [0, 1, 4093, 4094, 4095, 4096, 8192, 65_535, 65_536, 65_537]
+ENDINGS = [
+    b"\xff\xd9",
+    b"\xff\xd9\0\xff\xd9",
+    b"\xff\xff\xd9",
+    b"\xff\xfe\0\2\xff\xd9",
+    b"\xff",
+]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_data_of_any_length_behind_a_known_header_end_where_they_do(length, ending):
+    head = BASELINE[: _start_of_data(BASELINE)]
+    data = (DATA * (length // len(DATA) + 1))[:length].rstrip(b"\xff")
+    other = head + data + ending
+    alone = outline_alone(other)
+    assert isinstance(alone, str) == (ending == b"\xff")
+    outline_alone(BASELINE)
+    assert outline_or_error(other) == alone
+
+
+@pytest.mark.parametrize("length", [4095, 4096])
+def test_the_end_of_a_large_image_is_looked_for_with_numpy_alone(monkeypatch, length):
+    head = BASELINE[: _start_of_data(BASELINE)]
+    outline_alone(BASELINE)
+    slower = "end_of_next_marker" if length >= 4096 else "end_of_far_marker"
+    monkeypatch.setattr(jpeg_outline, slower, None)
+    other = head + b"\x12" * (length - 2) + b"\xff\xd9"
+    assert outline_jpeg(other).end == len(other)
 
 
 def test_what_a_camera_adds_is_not_kept():

@@ -17,6 +17,7 @@ import pytest
 
 from gulpio2.errors import LockedError, StorageError, StorageExistsError
 from gulpio2.storage import open_store
+from gulpio2.storage.base import WRITTEN_AT_ONCE
 from gulpio2.storage.local import LocalStore, new_token
 from gulpio2.storage.locks import WriterLock
 
@@ -187,6 +188,26 @@ def test_a_closed_writer_says_so(store):
     writer.close()
     with pytest.raises(StorageError, match="out/a is closed already"):
         writer.write(b"1")
+
+
+def test_what_is_written_at_once_ends_at_a_whole_block(store, monkeypatch):
+    write, sizes = os.write, []
+
+    def note(file, data):
+        sizes.append(len(data))
+        return write(file, data)
+
+    content = bytes(range(256)) * 1000
+    store.make()
+    writer = store.create("data_0.gulp")
+    monkeypatch.setattr(os, "write", note)
+    for part in (content[:100], content[100:]):
+        writer.write(part)
+    assert sizes[:2] == [100, WRITTEN_AT_ONCE - 100]
+    assert set(sizes[2:-1]) == {WRITTEN_AT_ONCE}
+    assert sum(sizes) == len(content)
+    writer.close()
+    assert store.read("data_0.gulp") == content
 
 
 def test_a_short_write_of_the_system_is_gone_on_with(store, monkeypatch):
