@@ -14,6 +14,7 @@ import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor, fileio
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
+from gulpio2.codecs.whole_jpeg import WholeJpeg
 from gulpio2.errors import (
     FormatError,
     IngestError,
@@ -146,6 +147,22 @@ def test_a_frame_that_is_too_long_to_be_decoded_is_told_by_its_checksum(
     report = repaired(source, tmp_path / "again", items=4, frames=14)
     (loss,) = report.lost
     assert (loss.item, loss.frames) == ("item1", (1,))
+
+
+def test_frames_of_more_pixels_than_are_read_come_as_they_are(tmp_path):
+    """As of a program that has raised the limit."""
+    jpeg = encode_frame(make_frames(1)[0], EncoderSettings())
+    size = jpeg.index(b"\xff\xc0") + 5
+    (tmp_path / "in").mkdir()
+    large = jpeg[:size] + 2 * (20_000).to_bytes(2, "big") + jpeg[size + 4 :]
+    with GulpDirectory(tmp_path / "in") as directory:
+        (chunk,) = directory.new_chunks(1)
+        with chunk.open("wb"):
+            chunk.append("large", {}, [WholeJpeg(large)])
+            chunk.append("usual", {}, [jpeg])
+    repaired(tmp_path / "in", tmp_path / "out", items=2, lost=[])
+    with GulpDirectory(tmp_path / "out") as directory:
+        assert directory.read_jpegs("large") == [large]
 
 
 def test_a_lost_map_leaves_all_frames_under_placeholder_ids(tmp_path):
