@@ -9,7 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["link_clips", "link_images", "make_images", "make_large", "make_long"]
+__all__ = [
+    "link_clips",
+    "link_frames",
+    "link_images",
+    "make_images",
+    "make_large",
+    "make_long",
+]
 
 
 def link_clips(folder: Path, sources: Iterable[Path]) -> Path:
