@@ -150,6 +150,19 @@ def test_files_that_cannot_be_compared_are_named(tmp_path, refuse):
         is_beginning(tmp_path / "a", tmp_path / "none", 2)
 
 
+@pytest.mark.parametrize("there", ["nothing", "a file", "a circle"])
+def test_an_index_answers_after_the_directory_is_gone(tmp_path, there):
+    folder = tmp_path / "gulped"
+    make_gulp_directory(folder, num_items=4).close()
+    with GulpDirectory(folder, indexed=True) as directory:
+        folder.rename(tmp_path / "moved")
+        if there == "a file":
+            folder.touch()
+        elif there == "a circle":
+            folder.symlink_to(folder)
+        assert [*directory.query("number > 1").ids] == ["item2", "item3"]
+
+
 @pytest.mark.parametrize("function", ["stat", "lstat"])
 def test_a_compaction_says_what_it_cannot_look_at(tmp_path, refuse, function):
     make_gulp_directory(tmp_path)
