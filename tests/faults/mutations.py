@@ -210,6 +210,13 @@ MUTATIONS = [
         "tests/faults/test_failing_disk.py -k part_only",
     ),
     Mutation(
+        "write the frames of an item that failed in the place of the next one's",
+        "gathering.py",
+        'b"".join(self._parts)[: position - self._start]',
+        'b"".join(self._parts)',
+        "tests/test_gathering.py -k that_wait",
+    ),
+    Mutation(
         "use a row of the index without looking at the map",
         "storage/index/index.py",
         "            if loaded.mapped and not self._is_right(loaded, row):\n",
