@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from collections import Counter
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.adapters.naming import describe_series, series_of
 from gulpio2.adapters.settings import checked_size
 from gulpio2.adapters.sources import IMAGE_FORMATS, OTHER_IMAGE_FORMATS, folder_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 from gulpio2.format.wording import counted
-from gulpio2.media.folders import find_files, walk_files
+from gulpio2.media.folders import walk_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +26,7 @@ __all__ = ["FrameFolderAdapter"]
 
 logger = logging.getLogger(__name__)
 
-_NUMBERS = re.compile("[0-9]+")
-# Ways to name an image that are told.
+# Folders that are named in a warning.
 _NAMED = 4
 
 
@@ -92,13 +93,28 @@ class FrameFolderAdapter(FolderTreeAdapter):
     def _find(self, folder: StrPath) -> Iterable[tuple[str, str]]:
         """Find the folders that hold images."""
         root = str(Path(folder))
-        found: Counter[str] = Counter()
-        begun = (
-            (parent, name)
-            for parent, name in walk_files(folder)
-            if name.startswith(self.prefix)
-        )
-        found.update(parent for parent, _ in self._taken(begun, folder))
+        endings = tuple(self.file_extensions)
+        found: dict[str, int] = {}
+        left_out: Counter[str] = Counter()
+        none_taken: dict[str, str] = {}
+        some_taken: dict[str, str] = {}
+        for parent, group in groupby(walk_files(folder), itemgetter(0)):
+            names = [name for _, name in group]
+            images = [name for name in names if name.endswith(endings)]
+            left_out.update(Path(name).suffix for name in {*names}.difference(images))
+            taken = [name for name in images if name.startswith(self.prefix)]
+            if taken:
+                found[parent] = len(taken)
+            if len(taken) == len(images):
+                continue
+            others = series_of({*images}.difference(taken))
+            if not taken:
+                none_taken[parent] = describe_series(others.values())
+            elif cut := others.keys() & series_of(taken).keys():
+                some_taken[parent] = describe_series(others[key] for key in cut)
+        self._tell_of_endings(left_out, folder)
+        self._tell_of_prefix(none_taken, "nothing is taken out of")
+        self._tell_of_prefix(some_taken, "a part of the images is taken out of")
         # Each folder that another one with images is in.
         above = {root}
         for item in found:
@@ -112,28 +128,20 @@ class FrameFolderAdapter(FolderTreeAdapter):
                 each,
                 counted(found[each], "image"),
             )
-        items = sorted(found.keys() - above)
-        if items:
-            self._tell_of_kinds(items[0])
-        return [os.path.split(each) for each in items]
+        return [os.path.split(each) for each in sorted(found.keys() - above)]
 
-    def _tell_of_kinds(self, folder: str) -> None:
-        """Warn where images are named in several ways, as those of several things."""
-        images = sorted(name for _, name in find_files(folder, max_depth=0))
-        kinds = {
-            _NUMBERS.sub("*", name): None
-            for name in images
-            if name.startswith(self.prefix) and name.endswith((*self.file_extensions,))
-        }
-        if len(kinds) < 2:
-            return
-        names = [*kinds]
-        more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
-        logger.warning(
-            "the images in %s are named in several ways, %s%s, and all of them are "
-            "frames of the one item. If some are not, say what the names begin with "
-            "(prefix), or end with (file_extensions)",
-            folder,
-            ", ".join(names[:_NAMED]),
-            more,
-        )
+    def _tell_of_prefix(self, folders: dict[str, str], what: str) -> None:
+        """Warn of folders of which a prefix was perhaps not meant to leave images."""
+        if folders:
+            named = [f"{each}: {folders[each]}" for each in sorted(folders)[:_NAMED]]
+            more = (
+                f" (and {len(folders) - _NAMED} more)" if len(folders) > _NAMED else ""
+            )
+            logger.warning(
+                "%s %s, since these names do not begin with %r (prefix): %s%s",
+                what,
+                counted(len(folders), "folder"),
+                self.prefix,
+                "; ".join(named),
+                more,
+            )

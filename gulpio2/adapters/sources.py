@@ -13,6 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gulpio2.adapters.naming import warn_of_several_series
 from gulpio2.adapters.settings import checked_size
 from gulpio2.errors import SourceReadError
 from gulpio2.media.deferred import DeferredFrames
@@ -212,6 +213,7 @@ def _listed_frames(
     }
     if lost:
         _warn_of_lost(folder, lost)
+    warn_of_several_series(folder, [path.rpartition("/")[2] for path in paths])
     return image_frames(paths, frame_size=frame_size)
 
 

@@ -16,7 +16,7 @@ from gulpio2.media.folders import find_files, join_path
 from gulpio2.storage.refusals import local_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gulpio2.types import Item, Meta, StrPath
 
@@ -138,19 +138,23 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         iterable of (str, str)
             Sorted by path.
         """
-        return list(self._taken(find_files(folder), folder))
-
-    def _taken(
-        self, files: Iterable[tuple[str, str]], folder: StrPath
-    ) -> Iterator[tuple[str, str]]:
-        """Choose by ending, and tell in the end of what was left out."""
         endings = tuple(self.file_extensions)
-        left_out: Counter[str] = Counter()
-        for parent, name in files:
+        found, left_out = [], Counter[str]()
+        for parent, name in find_files(folder):
             if name.endswith(endings):
-                yield parent, name
-            elif (ending := Path(name).suffix).lower() in self.known_endings:
-                left_out[ending] += 1
+                found.append((parent, name))
+            else:
+                left_out[Path(name).suffix] += 1
+        self._tell_of_endings(left_out, folder)
+        return found
+
+    def _tell_of_endings(self, counts: Mapping[str, int], folder: StrPath) -> None:
+        """Warn of files that are of the kind, by endings that are not taken."""
+        left_out = {
+            ending: number
+            for ending, number in counts.items()
+            if ending.lower() in self.known_endings
+        }
         if left_out:
             logger.warning(
                 "files below %s are left out for their endings: %s. Name the endings "

@@ -80,9 +80,10 @@ def test_images_that_lie_above_such_folders_are_told_of(frames, make_jpeg, caplo
 def test_a_prefix_leaves_out_what_else_lies_there(frames, make_jpeg, caplog):
     for number in range(1, 11):
         make_jpeg(frames / "run" / "v1" / f"flow_x_{number}.jpg", 5)
-    FrameFolderAdapter(frames, "out")
+    for item in FrameFolderAdapter(frames, "out").iter_data():
+        list(item["frames"])
     (told,) = caplog.messages
-    assert "run/v1 are named in several ways, flow_x_*.jpg, img_*.jpg, and all" in told
+    assert "run/v1 are named in several ways, flow_x_*.jpg (10), img_*.jpg (10)" in told
     caplog.clear()
     first, *_ = FrameFolderAdapter(frames, "out", prefix="img_").iter_data()
     images = list(first["frames"])
@@ -90,6 +91,49 @@ def test_a_prefix_leaves_out_what_else_lies_there(frames, make_jpeg, caplog):
     assert min(image.mean() for image in images) > 15
     adapter = FrameFolderAdapter(frames, "out", prefix="flow_x_")
     assert adapter.item_ids() == ["run-v1"]
+    (told,) = caplog.messages
+    assert told == (
+        "nothing is taken out of 2 folders, since these names do not begin with "
+        f"'flow_x_' (prefix): {frames}/walk/more/v2: img_*.jpg (1); "
+        f"{frames}/walk/v1: img_*.jpg (2)"
+    )
+
+
+@pytest.mark.parametrize("other", ["IMG_11.jpg", "11.jpg"])
+def test_a_prefix_that_takes_a_part_of_a_series_is_told_of(
+    other, tmp_path, make_jpeg, caplog
+):
+    prefix = "img_" if other.startswith("I") else "2"
+    for name in (f"{prefix}1.jpg", f"{prefix}2.jpg", other):
+        make_jpeg(tmp_path / "a" / "v" / name, 5)
+    make_jpeg(tmp_path / "a" / "v" / "flow_1.jpg", 5)
+    adapter = FrameFolderAdapter(tmp_path, "out", prefix=prefix)
+    assert [len(item["frames"]) for item in adapter.iter_data()] == [2]
+    (told,) = caplog.messages
+    assert told.startswith("a part of the images is taken out of 1 folder, since")
+    assert told.endswith(f"a/v: {'IMG_' if prefix == 'img_' else ''}*.jpg (1)")
+
+
+def test_many_folders_that_a_prefix_leaves_out_are_counted(tmp_path, make_jpeg, caplog):
+    for number in range(9):
+        make_jpeg(tmp_path / "a" / f"v{number}" / "1.jpg", 5)
+    assert not len(FrameFolderAdapter(tmp_path, "out", prefix="img_"))
+    (told,) = caplog.messages
+    assert "out of 9 folders" in told
+    assert told.endswith(f"{tmp_path}/a/v3: *.jpg (1) (and 5 more)")
+
+
+@pytest.mark.parametrize(
+    "names", [["left.jpg", "right.jpg"], ["1.jpg", "2.jpeg", "3.JPG", "4.jpg"]]
+)
+def test_images_of_one_series_or_of_none_are_not_told_of(
+    names, tmp_path, make_jpeg, caplog
+):
+    for name in names:
+        make_jpeg(tmp_path / "a" / "v" / name, 5)
+    endings = [".jpg", ".jpeg", ".JPG"]
+    (item,) = FrameFolderAdapter(tmp_path, "o", file_extensions=endings).iter_data()
+    assert (len(list(item["frames"])), caplog.messages) == (len(names), [])
 
 
 def test_images_of_other_endings_are_told_of(frames, make_jpeg, caplog):
