@@ -300,7 +300,8 @@ def get_samples(
     samples = []
     for number, (leaf, place) in enumerate(found):
         sample = None
-        if memory is not None and leaf.shape_of_clips == shape:
+        # A dataset of another class has no such shape.
+        if memory is not None and getattr(leaf, "shape_of_clips", None) == shape:
             sample = leaf.make_into(place, memory[number])
         samples.append(leaf[place] if sample is None else sample)
     return samples

@@ -23,6 +23,7 @@ from gulpio2.testing import make_frames, make_gulp_directory
 from gulpio2.torch import (
     ConcatDataset,
     GulpClipDataset,
+    GulpDataset,
     GulpImageDataset,
     RecyclingCollate,
     RepeatDataset,
@@ -427,6 +428,31 @@ def test_clips_of_several_datasets_are_those_of_each(large, combine, workers):
     mine, plain = run(RecyclingCollate()), run(default_collate)
     assert len(mine) == 5
     assert_same(mine, plain)
+
+
+class FirstFrames:
+    """A transform that reads the frames of an item by itself."""
+
+    def __init__(self, dataset):
+        self.source = dataset.source
+
+    def __call__(self, info):
+        clip = self.source.readers[0].read_clip(info["id"], slice(6))
+        return torch.from_numpy(clip).movedim(-1, -3), info["id"]
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_clips_may_be_beside_samples_that_a_pipeline_makes(large, is_first):
+    path = large.source.readers[0].output_dir
+    others = GulpDataset(path, pipeline=[FirstFrames(large)])
+    both = ConcatDataset([large, others] if is_first else [others, large])
+
+    def run(collate):
+        sampler = ResumableSampler(both, seed=5)
+        options = {"num_workers": 1, "batch_size": 4, "sampler": sampler}
+        return list(loader_of(both, collate, **options))
+
+    assert_same(run(RecyclingCollate()), run(default_collate))
 
 
 def test_two_leaves_of_a_batch_do_not_share_memory(large):
