@@ -128,7 +128,8 @@ class PixelMaker:
         except FormatError as cause:
             raise FormatError(f"item {id_!r} of {reader!r}: {cause}") from cause
         except ValueError as cause:
-            if isinstance(cause, GulpError):
+            # Without a decoder it is the view that raised, which may be anybody's.
+            if isinstance(cause, GulpError) or work.decoder is None:
                 raise
             first, other = (
                 indices[rows.index(row)] for row in (work.first_row, work.row)
@@ -258,7 +259,7 @@ class _Work:
         self._targets = targets
         self._plan = plan
         self._clock = clock
-        self._decoder: FrameDecoder | None = None
+        self.decoder: FrameDecoder | None = None
         self._mirrored = False
         self.row = self.first_row = 0
 
@@ -267,22 +268,22 @@ class _Work:
         start = perf_counter()
         is_sound = self._verify(block, read)
         shape = self._targets[0].shape
-        if self._decoder is None:
+        if self.decoder is None:
             self.row = self.first_row = read.rows[0]
             first, last = read.spans[0][0] - read.offset, self._maker.last
             if last is not None and last.shape == shape and last.fits(block, first):
-                self._decoder = last
+                self.decoder = last
             else:
-                self._decoder, self._mirrored = self._maker.decoder(
+                self.decoder, self._mirrored = self._maker.decoder(
                     block, first, first + read.spans[0][1], shape, self._plan.rng
                 )
         clock = self._clock
-        if self._decoder.shape == shape and not self._mirrored:
-            self._decoder.decode_each(block, self._frames(read), sound=is_sound)
+        if self.decoder.shape == shape and not self._mirrored:
+            self.decoder.decode_each(block, self._frames(read), sound=is_sound)
             clock.decode += perf_counter() - start
             return
-        decode = self._decoder.decode_here
-        memory = self._maker.memory("frame", self._decoder.shape)
+        decode = self.decoder.decode_here
+        memory = self._maker.memory("frame", self.decoder.shape)
         for begin, end, target in self._frames(read):
             frame = decode(block, begin, end, memory, sound=is_sound)
             decoded = perf_counter()

@@ -189,6 +189,18 @@ def test_what_is_no_region_is_refused(clips_of, chosen):
         clips_of(Own(chosen))
 
 
+class Refusing(Own):
+    """A view of somebody's own, which takes larger frames only."""
+
+    def choose(self, height, width, rng):
+        raise ValueError(f"frames of {height} rows are too few")
+
+
+def test_what_a_view_raises_comes_as_it_is(clips_of):
+    with pytest.raises(ValueError, match=r"^frames of 24 rows are too few$"):
+        clips_of(Refusing(None))
+
+
 def test_a_size_and_bounds_may_be_lists_as_configs_have_them():
     assert CenterCrop([8, 6]).shape == (8, 6)
     view = RandomResizedCrop([8, 6], area=[0.5, 1.0])  # type: ignore[arg-type]  # JSON
