@@ -68,12 +68,21 @@ class _FrameDataset(GulpDataset):
 
     def prepare_data(self, idx: int) -> Any:
         """Make a sample, once: read, transform, add the target, run the pipeline."""
+        return self._prepare(idx)
+
+    def _prepare(self, idx: int, out: npt.NDArray[np.uint8] | None = None) -> Any:
+        """Make a sample, its frames in memory that is given, where they fit there."""
+        # What is chosen is read one way or the other, and not chosen anew: the numbers
+        # may have come from a generator that goes on.
         info, chosen = self.choose(idx)
         if not chosen.indices.size:
             return None  # the sampler found no clip, or no frame, in this item
-        array = self.source.read(info, chosen)
-        self.shape_of_clips = array.shape[1:] if self.single_frame else array.shape
-        frames = timed_transform(self._transformed, _to_tensor(array))
+        if out is None or not self._fits_into(info, chosen, out):
+            out = self.source.read(info, chosen)
+            if self.single_frame:
+                out = out[0]
+            self.shape_of_clips = out.shape
+        frames = timed_transform(self._transformed, _to_tensor(out))
         if frames is None:
             return None
         target = self.target_of(info)
@@ -147,24 +156,7 @@ class _FrameDataset(GulpDataset):
             or self._makes_its_own_samples
         ):
             return None
-        return timed_sample(self._make, idx, partial(self._prepare_into, out=out))
-
-    def _prepare_into(self, idx: int, out: npt.NDArray[np.uint8]) -> Any:
-        # What is chosen is read one way or the other, and not chosen anew: the numbers
-        # may have come from a generator that goes on.
-        info, chosen = self.choose(idx)
-        if not chosen.indices.size:
-            return None  # as in `prepare_data`
-        if self._fits_into(info, chosen, out):
-            frames = _to_tensor(out)
-        else:
-            array = self.source.read(info, chosen)
-            self.shape_of_clips = array.shape[1:] if self.single_frame else array.shape
-            frames = self._transformed(_to_tensor(array))
-        if frames is None:
-            return None
-        target = self.target_of(info)
-        return (frames, target) if self.has_targets else frames
+        return timed_sample(self._make, idx, partial(self._prepare, out=out))
 
     def _fits_into(
         self, info: Info, chosen: ClipIndices, out: npt.NDArray[np.uint8]
@@ -181,8 +173,6 @@ class _FrameDataset(GulpDataset):
         return get_samples(self, indices, lambda itself, index: (itself, index))
 
     def _transformed(self, frames: Any) -> Any:
-        if self.single_frame:
-            frames = frames[0]
         if self.transform is None:
             return frames
         if frames.ndim <= 4:
