@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gulpio2.torch.filling import SampleMaker
 from gulpio2.torch.ring import Slot, make_slots, share_memory
@@ -11,6 +11,8 @@ from gulpio2.torch.worker_process import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from gulpio2.torch.filling import MakerArguments
 
 __all__ = ["BatchMemory"]
 
@@ -24,8 +26,8 @@ class BatchMemory:
         Batches.
     batch_size : int
         Samples of each.
-    making : tuple
-        What a `SampleMaker` is made of.
+    arguments : MakerArguments
+        Of what fills it.
     num_workers : int
         Processes that fill it; 0: threads of this one.
     tensor, pinned : bool
@@ -43,17 +45,17 @@ class BatchMemory:
         self,
         num_slots: int,
         batch_size: int,
-        making: tuple[Any, ...],
+        arguments: MakerArguments,
         *,
         num_workers: int,
         tensor: bool,
         pinned: bool,
     ) -> None:
-        self.own_maker = SampleMaker(*making)
+        self.own_maker = SampleMaker(arguments)
         self.slots: list[Slot] = []
         self._num_slots = num_slots
         self._batch_size = batch_size
-        self._making = making
+        self._arguments = arguments
         self._num_workers = num_workers
         self._kind = {"tensor": tensor, "pinned": pinned}
         self._pool: WorkerPool | None = None
@@ -73,7 +75,7 @@ class BatchMemory:
         shape, shared = (self._batch_size, *sample_shape()), None
         if self._num_workers:
             shared = share_memory(self._num_slots, shape)
-            setup = Setup(self._making, shared, self._num_slots, shape)
+            setup = Setup(self._arguments, shared, self._num_slots, shape)
             self._pool = WorkerPool(self._num_workers, setup)
         self.slots = make_slots(self._num_slots, shape, **self._kind, shared=shared)
 

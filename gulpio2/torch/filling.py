@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.torch.ahead import ReadAhead
@@ -27,11 +27,25 @@ if TYPE_CHECKING:
     from gulpio2.torch.substitutes import OnCorrupt
     from gulpio2.torch.views import FrameView
 
-__all__ = ["SampleMaker"]
+__all__ = ["MakerArguments", "SampleMaker"]
 
 # Samples that are planned in a row before they are read. The second one takes half the
 # time of the first; but the other threads wait for the interpreter until the row ends.
 _NUM_PLANNED = 2
+
+
+class MakerArguments(NamedTuple):
+    """What a `SampleMaker` is made of, here and in worker processes."""
+
+    dataset: Any
+    """A `GulpClipDataset`, a `GulpImageDataset`, or a wrapper of such, without
+    transforms of its own."""
+    view: FrameView | None
+    """What to show of each frame; None for the whole, all frames being of one size."""
+    colorspace: Literal["rgb", "gray"]
+    """Channels of the batch."""
+    on_corrupt: OnCorrupt
+    """What to do about damaged frames."""
 
 
 class SampleMaker:
@@ -39,27 +53,14 @@ class SampleMaker:
 
     Parameters
     ----------
-    dataset : GulpClipDataset, GulpImageDataset, or a wrapper of such
-        Without transforms of its own.
-    view : FrameView or None
-        What to show of each frame; None for the whole, all frames being of one size.
-    colorspace : {"rgb", "gray"}
-        Channels of the batch.
-    on_corrupt : {"raise", "skip", "substitute"}
-        What to do about damaged frames.
+    arguments : MakerArguments
+        Which samples, and how.
     """
 
-    def __init__(
-        self,
-        dataset: Any,
-        view: FrameView | None,
-        colorspace: Literal["rgb", "gray"],
-        on_corrupt: OnCorrupt,
-    ) -> None:
-        self.dataset = dataset
-        self.on_corrupt = on_corrupt
+    def __init__(self, arguments: MakerArguments) -> None:
+        self.dataset, view, colorspace, self.on_corrupt = arguments
         self._pixels = PixelMaker(view, colorspace)
-        self._plan_of = partial(
+        self._plan = partial(
             plan_sample,
             random_view=view is not None,
             each_clip=bool(getattr(view, "each_clip", False)),
@@ -142,9 +143,6 @@ class SampleMaker:
             return self._plan(*find_sample(self.dataset, draw))
         except Exception:  # noqa: BLE001  # the sample's own turn is when it is raised
             return None
-
-    def _plan(self, leaf: Any, place: Any) -> Plan:
-        return self._plan_of(leaf, place)
 
     def make(self, job: Job, rows: Iterable[int], clock: Clock) -> None:
         """Make some samples of a batch.

@@ -15,6 +15,7 @@ from gulpio2.threads import default_threads
 from gulpio2.torch.arguments import order_over, plain_datasets, require_view
 from gulpio2.torch.batch import Batch, make_batch
 from gulpio2.torch.batch_memory import BatchMemory
+from gulpio2.torch.filling import MakerArguments
 from gulpio2.torch.prefetch import Prefetcher
 from gulpio2.torch.profile import Clock, ConsumerClock, LoaderProfile, make_profile
 from gulpio2.torch.ranks import share_of
@@ -187,7 +188,7 @@ class GulpLoader(Resumable):
         self._output = output
         self._pinned = pin_memory
         self._channels_first = layout == "TCHW"
-        self._making = dataset, view, colorspace, on_corrupt
+        self._arguments = MakerArguments(dataset, view, colorspace, on_corrupt)
         self._start_anew()
         if not len(self):
             _logger.warning(
@@ -201,7 +202,7 @@ class GulpLoader(Resumable):
         self._memory = BatchMemory(
             self._prefetch + self._keep,
             self._batch_size,
-            self._making,
+            self._arguments,
             num_workers=self._num_workers,
             tensor=self._output == "torch",
             pinned=self._pinned,

@@ -82,7 +82,7 @@ class WorkerPool:
                 "workers go with a process that may have children, and this one, a "
                 "worker itself, may not: give the loader threads in place of workers"
             )
-        self._on_corrupt = setup.making[-1]
+        self._on_corrupt = setup.arguments.on_corrupt
         self._owner = os.getpid()
         self._failure: BaseException | None = None
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gulpio2.memory import Parcel, SharedBytes
     from gulpio2.torch.damage import Damage
+    from gulpio2.torch.filling import MakerArguments
     from gulpio2.torch.plan import Sample
     from gulpio2.torch.seeding import SampleIndex
 
@@ -40,8 +41,8 @@ NOTHING = b""
 class Setup:
     """What a worker process is told when it starts."""
 
-    making: tuple[Any, ...]
-    """What a `SampleMaker` is made of."""
+    arguments: MakerArguments
+    """Of its `SampleMaker`."""
     memory: SharedBytes
     """Of all batches."""
     num_slots: int
@@ -113,8 +114,8 @@ def serve(connection: Connection, parcel: Parcel) -> None:
     """
     begin_child()
     setup: Setup = parcel.content
-    _be_alone(has_view=setup.making[1] is not None)
-    maker = SampleMaker(*setup.making)
+    _be_alone(has_view=setup.arguments.view is not None)
+    maker = SampleMaker(setup.arguments)
     slots = [
         Slot(setup.shape, tensor=False, pinned=False, memory=memory)
         for memory in shared_arrays(setup.memory, setup.num_slots, setup.shape)
