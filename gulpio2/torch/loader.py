@@ -310,8 +310,7 @@ class GulpLoader(Resumable):
     def _give(self, of: Prefetcher, job: Job | None) -> Batch | None:
         """Make a batch of a job, and count it as consumed; None for the epoch."""
         with self._turn.lock:
-            if self._active is not of:  # another thread has ended this iteration
-                of.next_job()  # says so
+            of.require_running()  # another thread may have ended this iteration
             if job is None:
                 self._active = None
                 self.cursor.next_epoch()

@@ -144,11 +144,7 @@ class Prefetcher:
             job = self._jobs.popleft() if self._jobs else None  # as nobody else does
         except IndexError:  # but who stops us
             job = None
-        if self._stopped:
-            raise RuntimeError(
-                "this iteration over the loader has ended, because another was begun, "
-                "the loader was closed, or its state was set"
-            )
+        self.require_running()
         if job is None:
             if self._failure is not None:
                 raise self._failure
@@ -156,6 +152,14 @@ class Prefetcher:
         if job.errors:
             raise job.errors[min(job.errors)]
         return job
+
+    def require_running(self) -> None:
+        """Raise a RuntimeError where it was stopped."""
+        if self._stopped:
+            raise RuntimeError(
+                "this iteration over the loader has ended, because another was begun, "
+                "the loader was closed, or its state was set"
+            )
 
     def release(self, slot: Slot) -> None:
         """Take the memory of a batch back."""

@@ -126,6 +126,32 @@ def test_of_two_threads_that_begin_at_once_one_goes_on(folder, monkeypatch):
     assert (loader.epoch, loader.state_dict()["position"]) == (1, 0)
 
 
+def test_a_batch_that_is_ready_does_not_count_once_its_iteration_was_ended(folder):
+    dataset = GulpClipDataset(folder, window)
+    loader = GulpLoader(dataset, batch_size=2, output="numpy", threads=1)
+    batches, ended = iter(loader), []
+    next(batches)
+    waited = loader.profile().waiting_for_data_seconds
+
+    def ask():
+        try:
+            next(batches)
+        except RuntimeError as error:
+            ended.append(str(error))
+
+    other = threading.Thread(target=ask)
+    with loader._turn.lock:  # in which the other thread has its batch, and no more
+        other.start()
+        while other.is_alive() and (
+            loader.profile().waiting_for_data_seconds == waited
+        ):
+            time.sleep(0.001)
+        loader.set_epoch(3)
+    other.join(10)
+    assert [text[:34] for text in ended] == ["this iteration over the loader has"]
+    assert (loader.epoch, loader.state_dict()["position"]) == (3, 0)
+
+
 # --- memory --------------------------------------------------------------------------
 
 
