@@ -21,6 +21,10 @@ class _State(threading.local):
     """What one thread is at."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Be at nothing."""
         self.clock = Clock()
         # When the last batch was done, until the next one is begun.
         self.ended: float | None = None
@@ -41,7 +45,7 @@ class Work:
 
     def begin(self) -> None:
         """Forget what this thread did, which was for nobody who counts."""
-        vars(self._state).update(vars(_State()))
+        self._state.forget()
         STOPWATCH.take()
 
     @contextmanager
