@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.errors import GulpWarning, with_article
 from gulpio2.format.wording import counted
@@ -27,9 +27,26 @@ __all__ = [
     "require_own_seed",
     "require_taken",
     "require_view",
-    "size_of_batches",
+    "settings_of",
     "warn_of_lost_places",
 ]
+
+
+class LoaderSettings(NamedTuple):
+    """What a ``torch.utils.data.DataLoader`` does with the samples of its sampler."""
+
+    batch_size: int
+    """Samples that a batch consumes; an epoch's last one may have fewer."""
+    least_left: int
+    """Samples that there have to be for another batch."""
+    least_missing: int
+    """Samples of which it may not end without a batch: fewer it may have dropped."""
+    num_workers: int
+    """Worker processes."""
+    workers_persist: bool
+    """Whether they go on from one iteration to the next."""
+    are_single: bool
+    """Whether it gives samples by themselves, and no batches."""
 
 
 def plain_datasets(dataset: Any) -> list[Any]:
@@ -196,14 +213,43 @@ def require_own_seed(order: Any, seed: int, *, shuffle: bool) -> None:
         )
 
 
-def size_of_batches(batch_sampler: Any) -> int:
-    """Give how many samples a batch consumes.
+def settings_of(loader: Any, sampler: object) -> LoaderSettings:
+    """Give what a loader does with the samples of its sampler.
+
+    Parameters
+    ----------
+    loader : torch.utils.data.DataLoader
+        Or what is iterated like one.
+    sampler : object
+        The one that it has to have.
 
     Raises
     ------
     ValueError
-        The batch sampler does not say it.
+        It has another, gives batches in any order, or of a size that nobody says.
     """
+    batch_sampler = getattr(loader, "batch_sampler", None)
+    own = getattr(loader, "sampler", None)
+    if getattr(batch_sampler, "sampler", own) is not sampler:
+        raise ValueError("the loader has another sampler: DataLoader(sampler=...)")
+    if not getattr(loader, "in_order", True) and loader.num_workers:
+        raise ValueError(
+            "the loader gives whichever batch is ready first, so that nobody knows "
+            "which were consumed: leave in_order=False away"
+        )
+    size = 1 if batch_sampler is None else _size_of_batches(batch_sampler)
+    return LoaderSettings(
+        size,
+        least_left=size if getattr(batch_sampler, "drop_last", False) else 1,
+        # One that does not say so may drop the last batch, too.
+        least_missing=size if getattr(batch_sampler, "drop_last", True) else 1,
+        num_workers=getattr(loader, "num_workers", 0),
+        workers_persist=getattr(loader, "persistent_workers", False),
+        are_single=batch_sampler is None,
+    )
+
+
+def _size_of_batches(batch_sampler: Any) -> int:
     size = getattr(batch_sampler, "batch_size", None)
     if not isinstance(size, int):
         raise ValueError(

@@ -24,7 +24,7 @@ from gulpio2.torch.arguments import (
     require_order,
     require_own_seed,
     require_taken,
-    size_of_batches,
+    settings_of,
     warn_of_lost_places,
 )
 from gulpio2.torch.closed import open_batch
@@ -281,21 +281,8 @@ class ResumableSampler(Resumable):
         CorruptFrameError
             More than `max_corrupt` samples are damaged.
         """
-        inner: Any = loader
-        batch_sampler = getattr(inner, "batch_sampler", None)
-        sampler = getattr(inner, "sampler", None)
-        if getattr(batch_sampler, "sampler", sampler) is not self:
-            raise ValueError("the loader has another sampler: DataLoader(sampler=...)")
-        if not getattr(inner, "in_order", True) and inner.num_workers:
-            raise ValueError(
-                "the loader gives whichever batch is ready first, so that nobody knows "
-                "which were consumed: leave in_order=False away"
-            )
-        batch_size = 1 if batch_sampler is None else size_of_batches(batch_sampler)
-        drops_last = getattr(batch_sampler, "drop_last", False)
-        least_left = batch_size if drops_last else 1
-        cursor = self.cursor
-        dataset: Any = getattr(inner, "dataset", None)
+        settings, cursor = settings_of(loader, self), self.cursor
+        dataset: Any = getattr(loader, "dataset", None)
         if hasattr(dataset, "__len__"):
             require_order(cursor.order, len(dataset))
         warn_of_lost_places(dataset)
@@ -305,14 +292,14 @@ class ResumableSampler(Resumable):
         self._is_tracked = True
         # What is given from here on and not consumed is open, see `num_open`.
         at_first = len(cursor) + self._num_given
-        num_workers = getattr(inner, "num_workers", 0)
-        are_ended = not getattr(inner, "persistent_workers", False)
         self._workers.begin(
-            num_workers, are_ended=are_ended, are_single=batch_sampler is None
+            settings.num_workers,
+            are_ended=not settings.workers_persist,
+            are_single=settings.are_single,
         )
         batches: Any = None
         while True:
-            if STOPWATCH.is_on and not num_workers:
+            if STOPWATCH.is_on and not settings.num_workers:
                 WORK.begin()  # here, where the consumer may have read, too
             start, is_first = perf_counter(), batches is None
             if is_first:  # which starts workers
@@ -328,9 +315,9 @@ class ResumableSampler(Resumable):
                 self._require_place(place)
                 batch = open_batch(batch, self._damage, self._workers)
                 num_open = len(cursor) + self._num_given - at_first
-                num_samples = min(batch_size, len(cursor))
+                num_samples = min(settings.batch_size, len(cursor))
                 require_taken(num_samples, num_open)
-                self._advance(num_samples, least_left)
+                self._advance(num_samples, settings.least_left)
             if is_first:
                 self._consumer.starting += max(0.0, seconds - self._workers.first_busy)
             place = cursor.epoch, cursor.position
@@ -339,11 +326,10 @@ class ResumableSampler(Resumable):
                 yield batch
             del batch  # whose memory the next one may have
             self._consumer.working += perf_counter() - start
-        # One that does not say so may drop the last batch, too.
-        may_drop = batch_size if getattr(batch_sampler, "drop_last", True) else 1
         with self._turn.lock:
             self._require_place(place)
-            self._end_epoch(len(cursor) + self._num_given - at_first, may_drop)
+            num_open = len(cursor) + self._num_given - at_first
+            self._end_epoch(num_open, settings.least_missing)
 
     def profile(self) -> LoaderProfile:
         """Say where the time went, and which setting to change first.
