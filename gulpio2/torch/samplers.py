@@ -37,6 +37,7 @@ from gulpio2.torch.profile import (
 from gulpio2.torch.ranks import rank_and_count, share_of, shared_seed
 from gulpio2.torch.resuming import GivenPlaces, Resumable
 from gulpio2.torch.seeding import SampleIndex, places_of
+from gulpio2.torch.turns import in_turn
 from gulpio2.torch.working import WORK
 
 if TYPE_CHECKING:
@@ -355,11 +356,11 @@ class ResumableSampler(Resumable):
                 "or the sampler's state or epoch was set: begin a new one"
             )
 
+    @in_turn
     def set_epoch(self, epoch: int) -> None:
         """Go to an epoch; the one under way is gone on with, not begun again."""
-        with self._turn.lock:
-            if epoch != self.cursor.epoch:
-                self.cursor.set_epoch(epoch)
+        if epoch != self.cursor.epoch:
+            self.cursor.set_epoch(epoch)
 
 
 def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int) -> None:
