@@ -13,13 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from gulpio2.arguments import callable_or, require_choice
-from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.torch.closed import ClosedBatch
 from gulpio2.torch.collate import default_collate
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.selection import sample_position
-from gulpio2.torch.substitutes import OnCorrupt, stand_in, try_again
+from gulpio2.torch.substitutes import OnCorrupt, stand_in, try_twice
 from gulpio2.torch.wrappers import DatasetWrapper, as_dataset
 
 if TYPE_CHECKING:
@@ -119,17 +118,13 @@ class TolerantDataset(DatasetWrapper):
                 "'substitute' chooses what stands in: give the DataLoader "
                 "sampler=ResumableSampler(...), or take on_corrupt='skip'"
             )
-        try:
-            return _Closed(int(idx), self.dataset[idx])
-        except (CorruptFrameError, StorageError) as cause:
-            error = cause
-        again = partial(operator.getitem, self.dataset, idx)
-        sample, still = try_again(error, self.on_corrupt, again)
-        if still is None:
+        make = partial(operator.getitem, self.dataset, idx)
+        sample, error = try_twice(make, make, self.on_corrupt)
+        if error is None:
             return _Closed(int(idx), sample)
         damages: list[Damage] = []
         sample = stand_in(
-            self.dataset, idx, self.on_corrupt, still, operator.getitem, damages
+            self.dataset, idx, self.on_corrupt, error, operator.getitem, damages
         )
         done = "skipped" if self.on_corrupt == "skip" else "substituted"
         return _Closed(int(idx), sample, done, damages)

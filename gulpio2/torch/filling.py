@@ -10,7 +10,7 @@ from gulpio2.errors import CorruptFrameError, StorageError
 from gulpio2.torch.ahead import ReadAhead
 from gulpio2.torch.pixels import PixelMaker
 from gulpio2.torch.plan import Sample, plan_sample
-from gulpio2.torch.substitutes import require_rule, stand_in, try_again
+from gulpio2.torch.substitutes import require_rule, stand_in, try_twice
 from gulpio2.torch.wrappers import find_sample
 
 if TYPE_CHECKING:
@@ -231,19 +231,14 @@ class SampleMaker:
         def make(leaf: Any, index: Any) -> Sample:
             return self._fill(self._plan(leaf, index), place, clock)
 
-        sample: Sample | None = None
-        error: Exception | None = None
-        try:
-            if plan is None:
-                sample = make(*find_sample(self.dataset, draw))
-            else:
-                sample = self._fill(plan, place, clock)
-        except (CorruptFrameError, StorageError) as cause:
-            error = cause
-        rule = self.on_corrupt
-        if error is not None:
-            again = partial(make, *find_sample(self.dataset, draw))
-            sample, error = try_again(error, rule, again)
+        def make_anew() -> Sample:
+            return make(*find_sample(self.dataset, draw))
+
+        rule, first = self.on_corrupt, make_anew
+        if plan is not None:
+            first = partial(self._fill, plan, place, clock)
+        sample: Sample | None
+        sample, error = try_twice(first, make_anew, rule)
         if error is not None:
             sample = stand_in(self.dataset, draw, rule, error, make, damages)
             sample = sample and sample._replace(substituted=True)

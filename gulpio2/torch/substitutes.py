@@ -15,7 +15,7 @@ from gulpio2.torch.wrappers import find_sample
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["OnCorrupt", "log_damage", "require_rule", "stand_in", "try_again"]
+__all__ = ["OnCorrupt", "log_damage", "require_rule", "stand_in", "try_twice"]
 
 OnCorrupt = Literal["raise", "skip", "substitute"]
 
@@ -32,31 +32,34 @@ def require_rule(on_corrupt: OnCorrupt, error: Exception) -> None:
         raise error
 
 
-def try_again(
-    error: Exception, on_corrupt: OnCorrupt, make: Callable[[], Any]
+def try_twice(
+    first: Callable[[], Any], again: Callable[[], Any], on_corrupt: OnCorrupt
 ) -> tuple[Any, Exception | None]:
-    """Make a sample once more where a read of it has failed, as that may pass.
+    """Make a sample, and once more where a read of it has failed, as that may pass.
 
     The state would carry a sound sample as damaged into all that goes on from it.
 
     Parameters
     ----------
-    error, on_corrupt : Exception, {"raise", "skip", "substitute"}
-        Why it could not be made, and the rule.
-    make : callable
-        Makes it.
+    first, again : callable
+        Make it.
+    on_corrupt : {"raise", "skip", "substitute"}
+        The rule.
 
     Returns
     -------
     sample : object
         None where it is not made.
-    error : Exception or None
-        Why not, by now.
+    error : CorruptFrameError, StorageError or None
+        Why not.
     """
-    if on_corrupt == "raise" or not isinstance(error, UnreadablePlaceError):
-        return None, error
     try:
-        return make(), None
+        return first(), None
+    except (CorruptFrameError, StorageError) as cause:
+        if on_corrupt == "raise" or not isinstance(cause, UnreadablePlaceError):
+            return None, cause
+    try:
+        return again(), None
     except (CorruptFrameError, StorageError) as cause:
         return None, cause
 
@@ -101,10 +104,8 @@ def stand_in(
             raise error
         num_tried += 1
         index = substitute_index(asked, num_tried, len(leaf))
-        try:
-            return make(leaf, index)
-        except (CorruptFrameError, StorageError) as cause:
-            sample, still = try_again(cause, on_corrupt, partial(make, leaf, index))
+        make_it = partial(make, leaf, index)
+        sample, still = try_twice(make_it, make_it, on_corrupt)
         if still is None:
             return sample
         error = still
