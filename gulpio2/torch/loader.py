@@ -279,11 +279,7 @@ class GulpLoader(Resumable):
         """Start the threads; None where the epoch had no batches left, and is over."""
         self._stop()
         self._leave_what_is_over()
-        size = self._batch_size
-        draws = places_of(self.cursor, used_here=not self._num_workers)
-        batches = (list(itertools.islice(draws, size)) for _ in range(len(self)))
-        first = next(batches, None)
-        if first is None:
+        if not len(self):
             self.cursor.next_epoch()
             return None, self._given
         self._memory.prepare(self._sample_shape)
@@ -295,8 +291,10 @@ class GulpLoader(Resumable):
         kept = [slot for slot in self._given if slot in self._memory.slots]
         self._given = deque(deque(kept, self._keep - 1))
         free = [slot for slot in self._memory.slots if slot not in self._given]
-        all_batches, maker = itertools.chain([first], batches), self._memory.maker
-        self._active = Prefetcher(all_batches, free, maker, self.num_threads)
+        draws = places_of(self.cursor, used_here=not self._num_workers)
+        size, maker = self._batch_size, self._memory.maker
+        batches = (list(itertools.islice(draws, size)) for _ in range(len(self)))
+        self._active = Prefetcher(batches, free, maker, self.num_threads)
         return self._active, self._given
 
     def _sample_shape(self) -> tuple[int, ...]:
