@@ -31,7 +31,7 @@ __all__ = ["MakerArguments", "SampleMaker"]
 
 # Samples that are planned in a row before they are read. The second one takes half the
 # time of the first; but the other threads wait for the interpreter until the row ends.
-_NUM_PLANNED = 2
+_NUM_IN_A_ROW = 2
 
 
 class MakerArguments(NamedTuple):
@@ -120,8 +120,8 @@ class SampleMaker:
         """
         plans: list[Plan | None] = []
         decoder, reads_on = self._pixels.last, True
-        for first in range(0, len(draws), _NUM_PLANNED):
-            part = [*map(self._try_to_plan, draws[first : first + _NUM_PLANNED])]
+        for first in range(0, len(draws), _NUM_IN_A_ROW):
+            part = [*map(self._try_to_plan, draws[first : first + _NUM_IN_A_ROW])]
             plans += part
             for plan in part:
                 if reads_on and plan is not None and plan.located is not None:

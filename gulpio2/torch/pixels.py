@@ -117,22 +117,22 @@ class PixelMaker:
                 chosen = [targets[row] for row in rows]
                 self._show(frames, chosen, plan.rng, clock, f"item {id_!r}")
                 return
-        work = _Work(self, targets, plan, clock)
+        decoding = _Decoding(self, targets, plan, clock)
         try:
             for block, read in blocks:
-                work.decode(block, read)
+                decoding.decode(block, read)
         except CorruptFrameError as cause:
-            raise _at_frame(cause, plan, indices[rows.index(work.row)]) from cause
+            raise _at_frame(cause, plan, indices[rows.index(decoding.row)]) from cause
         except MetaFileError:  # of its map, and not of what it was to become
             raise
         except FormatError as cause:
             raise FormatError(f"item {id_!r} of {reader!r}: {cause}") from cause
         except ValueError as cause:
             # Without a decoder it is the view that raised, which may be anybody's.
-            if isinstance(cause, GulpError) or work.decoder is None:
+            if isinstance(cause, GulpError) or decoding.decoder is None:
                 raise
             first, other = (
-                indices[rows.index(row)] for row in (work.first_row, work.row)
+                indices[rows.index(row)] for row in (decoding.first_row, decoding.row)
             )
             raise FormatError(
                 f"item {id_!r} of {reader!r}, frame {other}: {cause}, which is "
@@ -245,7 +245,7 @@ class PixelMaker:
         return kept[:size].reshape(shape)
 
 
-class _Work:
+class _Decoding:
     """The frames of one sample, decoded block by block."""
 
     def __init__(
