@@ -192,11 +192,9 @@ class _Places:
     def _find(self, epoch: int, position: int) -> _Part:
         length, size = self._order.epoch_length, self._order.block_length
         start = position - position % size
-        before = [part for part in self._parts if part.epoch == epoch]
-        follows = start == (before[0].stop if before else 0) or any(
-            position == part.stop for part in before
-        )
-        self._num_jumps = 0 if follows else self._num_jumps + 1
+        # Where the part of this epoch ends; there is no other one of it.
+        ends = next((part.stop for part in self._parts if part.epoch == epoch), 0)
+        self._num_jumps = 0 if ends in (start, position) else self._num_jumps + 1
         stop = start + size
         if self._num_jumps > _FEW_JUMPS:
             is_worth = self._num_jumps > max(_FEW_JUMPS, length * _SHARE_OF_JUMPS)
