@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.torch.job import Job
 from gulpio2.torch.profile import Clock
+from gulpio2.torch.turns import work_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -217,6 +218,7 @@ class Prefetcher:
 
     def _serve(self, clock: Clock) -> None:
         """Make samples until there is nothing left to do."""
+        work_until(lambda: self._stopped)
         while (taken := self._take(clock)) is not None:
             self._make(*taken, clock)
 

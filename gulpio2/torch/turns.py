@@ -11,11 +11,32 @@ from gulpio2.forks import renew_in_children
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Turn", "in_turn"]
+__all__ = ["Turn", "in_turn", "work_until"]
 
 Own = TypeVar("Own")
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+# Seconds after which a thread that works for a loader looks whether that is over.
+_LOOK_SECONDS = 0.05
+
+
+class _Thread(threading.local):
+    """What a thread works for."""
+
+    is_over: Callable[[], bool] | None = None
+
+
+_THREAD = _Thread()
+
+
+def work_until(is_over: Callable[[], bool]) -> None:
+    """Say what this thread works for, by whether that is over.
+
+    Whoever ends it has the turn, and waits for this thread, which may wait for the turn
+    itself: a target of somebody's own may ask the loader for its state.
+    """
+    _THREAD.is_over = is_over
 
 
 class Turn:
@@ -54,7 +75,8 @@ def in_turn(
     Parameters
     ----------
     method : callable
-        Of an object that has a `Turn` as ``_turn``.
+        Of an object that has a `Turn` as ``_turn``. It raises a RuntimeError in a
+        thread whose work is over, see `work_until`.
     """
 
     @functools.wraps(method)
@@ -62,7 +84,16 @@ def in_turn(
         self: Own, /, *arguments: Arguments.args, **named: Arguments.kwargs
     ) -> Result:
         own: Any = self
-        with own._turn.lock:
+        lock, is_over = own._turn.lock, _THREAD.is_over
+        if is_over is None:
+            with lock:
+                return method(self, *arguments, **named)
+        while not lock.acquire(timeout=_LOOK_SECONDS):
+            if is_over():
+                raise RuntimeError("the iteration that this is for has ended")
+        try:
             return method(self, *arguments, **named)
+        finally:
+            lock.release()
 
     return waiting

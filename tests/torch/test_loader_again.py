@@ -152,6 +152,42 @@ def test_a_batch_that_is_ready_does_not_count_once_its_iteration_was_ended(folde
     assert (loader.epoch, loader.state_dict()["position"]) == (3, 0)
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        GulpLoader.close,
+        lambda loader: loader.set_epoch(3),
+        lambda loader: loader.load_state_dict(loader.state_dict()),
+        lambda loader: next(iter(loader)),
+    ],
+    ids=["close", "epoch", "state", "again"],
+)
+def test_a_target_may_ask_for_the_state_while_its_iteration_is_ended(folder, end):
+    seen: list[threading.Thread] = []
+    asked = threading.Event()
+
+    def target(info):
+        seen.append(threading.current_thread())
+        if len(seen) == 1 or seen[-1] is not seen[0]:
+            return 0
+        asked.set()
+        while loader._turn.lock.acquire(blocking=False):  # until who ends it has it
+            loader._turn.lock.release()
+            time.sleep(0.001)
+        return loader.state_dict()["position"]
+
+    dataset = GulpClipDataset(folder, window, target=target)
+    loader = GulpLoader(dataset, batch_size=1, threads=1, prefetch=4, output="numpy")
+    batches = iter(loader)
+    next(batches)
+    assert asked.wait(10)
+    other = threading.Thread(target=end, args=(loader,), daemon=True)
+    other.start()
+    other.join(10)
+    assert not other.is_alive()
+    loader.close()
+
+
 # --- memory --------------------------------------------------------------------------
 
 
