@@ -1,6 +1,6 @@
 """Salvage every undamaged item of a damaged directory into a clean one.
 
-* `report`: what was found, moved and lost.
+* `report`: what was found, copied and lost.
 * `survey`: goes through the source and decides about every item and frame.
 * `candidates`: what may become an item of the target.
 * `maps`: what a map says, or the index of one that is lost or damaged.

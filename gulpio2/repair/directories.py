@@ -87,7 +87,7 @@ def repair_directory(
     Returns
     -------
     RepairReport
-        What was moved, what is under a placeholder id, and what is lost.
+        What was copied, what is under a placeholder id, and what is lost.
 
     Raises
     ------
@@ -100,10 +100,10 @@ def repair_directory(
 
     Notes
     -----
-    An item is moved under its own id if its entry is what was written, by the entry's
+    An item is copied under its own id if its entry is what was written, by the entry's
     own check, and all of its frames are, by their checksums. Frames without a
     checksum, which GulpIO2 wrote, must be decodable. The bytes of the JPEGs, times,
-    source facts and metadata are moved unchanged, in chunks of the same numbers.
+    source facts and metadata are copied unchanged, in chunks of the same numbers.
     Metadata nested too deeply to be stored again, which GulpIO2 allows, is lost, and so
     is what stands in an entry under keys that the format does not have.
 
@@ -143,7 +143,7 @@ def repair_directory(
     >>> from gulpio2.testing import make_gulp_directory
     >>> _ = make_gulp_directory("damaged", num_items=3, num_frames=8)
     >>> print(repair_directory("damaged", "clean"))
-    3 whole items moved, 24 frames (0.0 MB) in 2 chunks; 0 losses
+    3 whole items copied, 24 frames (0.0 MB) in 2 chunks; 0 losses
     """
     store = open_store(source)
     open_store(target)  # or an empty path is refused

@@ -1,4 +1,4 @@
-"""What a repair found, moved and lost."""
+"""What a repair found, copied and lost."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ class RepairReport:
     dry_run: bool
     """Whether nothing was written."""
     items: int = 0
-    """Items that were moved whole, under their own ids."""
+    """Items that were copied whole, under their own ids."""
     frames: int = 0
-    """Frames that were moved, those under placeholder ids included."""
+    """Frames that were copied, those under placeholder ids included."""
     num_bytes: int = 0
     """Bytes of their records."""
     frames_without_checksum: int = 0
@@ -107,7 +107,7 @@ class RepairReport:
 
     def __str__(self) -> str:
         """Sum it up on one line."""
-        verb = "can be moved" if self.dry_run else "moved"
+        verb = "can be copied" if self.dry_run else "copied"
         text = (
             f"{counted(self.items, 'whole item')} {verb}, "
             f"{counted(self.frames, 'frame')} ({self.num_bytes / 1e6:.1f} MB) in "

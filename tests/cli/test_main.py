@@ -307,7 +307,7 @@ def test_a_quiet_dry_run_says_what_would_be_done(gulp2, gulped, tmp_path):
     assert gulp2("compact", gulped, "-q").output == ""
     assert "nothing to erase" in gulp2("compact", gulped, "--dry-run", "-q").stdout
     words = ["repair", gulped, tmp_path / "out"]
-    assert "can be moved" in gulp2(*words, "--dry-run", "-q").stdout
+    assert "can be copied" in gulp2(*words, "--dry-run", "-q").stdout
     assert gulp2(*words, "-q").output == ""
 
 

@@ -13,7 +13,7 @@ from tests.faults.operations import content
 
 def test_a_sound_directory_is_moved_and_the_exit_status_is_0(gulp2, gulped, tmp_path):
     result = gulp2("repair", gulped, tmp_path / "out")
-    assert "whole items moved" in result.stdout
+    assert "whole items copied" in result.stdout
     assert len(GulpDirectory(tmp_path / "out")) == len(GulpDirectory(gulped))
 
 
@@ -21,7 +21,7 @@ def test_losses_are_listed_first_by_a_dry_run(gulp2, gulped, tmp_path):
     (gulped / "meta_0.gmeta").unlink()
     before = content(gulped)
     dry = gulp2("repair", gulped, tmp_path / "out", "--dry-run", status=1)
-    assert "can be moved" in dry.stdout
+    assert "can be copied" in dry.stdout
     assert "lost: meta_0.gmeta" in dry.stdout
     assert "salvaged: salvaged_0_0: " in dry.stdout
     assert not (tmp_path / "out").exists()
@@ -159,7 +159,7 @@ def test_swapped_data_files_are_noted_and_lost_bytes_are_a_loss(
     two.write_bytes(before[0])
     done = gulp2("repair", gulped, tmp_path / "out")
     assert "note: meta_0.gmeta: 12 frames not at the place" in done.stdout
-    assert "4 whole items moved, 24 frames" in done.stdout
+    assert "4 whole items copied, 24 frames" in done.stdout
     mended = [tmp_path / "out" / f"data_{number}.gulp" for number in (0, 1)]
     assert tuple(path.read_bytes() for path in mended) == before
     two.write_bytes(before[0][100:])
