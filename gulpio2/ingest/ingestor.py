@@ -372,6 +372,8 @@ class GulpIngestor:
                 _logger.info("nothing to resume: the run is complete")
                 report.failures = plan.failures
                 return report
+            if self.resume and not resumed:
+                _logger.info("no run was interrupted here: this one is begun")
             try:
                 self._ingest(store, journal, report, facts, on_task, resumed=resumed)
             finally:

@@ -318,9 +318,11 @@ def test_a_number_that_is_none_is_called_so(gulp2, gulped):
 
 def test_verbose_shows_what_the_library_says(gulp2, adapter_file):
     words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out"]
-    gulp2(*words)
+    first = gulp2(*words, "--resume", "-v")
+    assert "gulp2: info: no run was interrupted here: this one is begun" in first.stderr
     again = gulp2(*words, "--resume", "-v")
     assert "gulp2: info: nothing to resume" in again.stderr
+    assert "is begun" not in again.stderr
 
 
 def test_warnings_of_the_library_are_lines_on_stderr(gulp2, gulped):
