@@ -107,7 +107,7 @@ class FrameFolderAdapter(FolderTreeAdapter):
                 found[parent] = len(taken)
             if len(taken) == len(images):
                 continue
-            others = series_of({*images}.difference(taken))
+            others = series_of(sorted({*images}.difference(taken)))
             if not taken:
                 none_taken[parent] = describe_series(others.values())
             elif cut := others.keys() & series_of(taken).keys():
