@@ -1,4 +1,4 @@
-"""How the images of a folder are named: as one series of frames, or as several."""
+"""How the images of a folder are named, as one series or several; what is told of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from gulpio2.types import StrPath
 
-__all__ = ["describe_series", "series_of", "warn_of_several_series"]
+__all__ = ["describe_series", "series_of", "warn_of_folder", "warn_of_several_series"]
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ _NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _NUMBERS = re.compile("[0-9]+")
 # Series of one folder that are told, and folders of one other folder.
 _NAMED, _MAX_WARNINGS = 4, 20
-_num_warned: Counter[str] = Counter()
+_num_warned: Counter[tuple[str, str]] = Counter()
 
 
 def series_of(names: Iterable[str]) -> dict[str, tuple[str, int]]:
@@ -68,14 +68,37 @@ def warn_of_several_series(folder: StrPath, names: Iterable[str]) -> None:
     series = series_of(names).values()
     if not (1 < len(series) <= _NAMED and max(number for _, number in series) > 1):
         return
-    parent = str(Path(folder).parent)
-    _num_warned[parent] += 1
-    is_shown = _num_warned[parent] <= _MAX_WARNINGS
-    logger.log(
-        logging.WARNING if is_shown else logging.DEBUG,
+    warn_of_folder(
+        folder,
+        "images are named in several ways",
         "the images in %s are named in several ways, %s, and all of them are frames of "
         "the one item. If some are not, move them to another folder, or ingest by "
         "FrameFolderAdapter (gulp2 ingest frame-folder) with the prefix of the others",
-        folder,
         describe_series(series),
     )
+
+
+def warn_of_folder(folder: StrPath, what: str, message: str, *args: str) -> None:
+    """Warn of the folder of an item; of many that lie in one, of the first alone.
+
+    Parameters
+    ----------
+    folder : str or path object
+        Of the item.
+    what : str
+        What it is that is the same in all of them, as "files are left out".
+    message, *args : str
+        With ``%s`` for the folder, and then for each of `args`.
+    """
+    parent = str(Path(folder).parent)
+    _num_warned[parent, what] += 1
+    number = _num_warned[parent, what]
+    is_shown = number <= _MAX_WARNINGS
+    logger.log(logging.WARNING if is_shown else logging.DEBUG, message, folder, *args)
+    if number == _MAX_WARNINGS + 1:
+        logger.warning(
+            "%s in more than %d folders of %s; the others are not told",
+            what,
+            _MAX_WARNINGS,
+            parent,
+        )

@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.adapters.naming import warn_of_several_series
+from gulpio2.adapters.naming import warn_of_folder, warn_of_several_series
 from gulpio2.adapters.settings import checked_size
 from gulpio2.errors import SourceReadError
 from gulpio2.media.deferred import DeferredFrames
@@ -75,9 +75,6 @@ _ANY_NUMBER = re.compile("[0-9]+")
 _DECIMAL = re.compile(r"(?<=[0-9])(\.[0-9]*?)0+(?![0-9])")
 _LAST_DECIMALS = re.compile(r"(?<=[0-9])\.([0-9]{1,18})(\D*)$")
 _DIGITS = 32
-# Folders in a folder of which a warning tells; where each item has one there are many.
-_MAX_WARNINGS = 20
-_num_warned: Counter[str] = Counter()
 
 
 def video_frames(
@@ -212,29 +209,15 @@ def _listed_frames(
         if ending.lower() in OTHER_IMAGE_FORMATS or _kind_of(ending) in kinds
     }
     if lost:
-        _warn_of_lost(folder, lost)
+        warn_of_folder(
+            folder,
+            "files are left out for their endings",
+            "files in %s are left out for their endings: %s. Rename or convert them, "
+            "or take them out of the folder",
+            _counted(lost),
+        )
     warn_of_several_series(folder, [path.rpartition("/")[2] for path in paths])
     return image_frames(paths, frame_size=frame_size)
-
-
-def _warn_of_lost(folder: StrPath, lost: dict[str, int]) -> None:
-    parent = str(Path(folder).parent)
-    _num_warned[parent] += 1
-    is_shown = _num_warned[parent] <= _MAX_WARNINGS
-    logger.log(
-        logging.WARNING if is_shown else logging.DEBUG,
-        "files in %s are left out for their endings: %s. Rename or convert them, or "
-        "take them out of the folder",
-        folder,
-        _counted(lost),
-    )
-    if _num_warned[parent] == _MAX_WARNINGS + 1:
-        logger.warning(
-            "files in more than %d folders of %s are left out for their endings; the "
-            "others are not told",
-            _MAX_WARNINGS,
-            parent,
-        )
 
 
 def _other_images(folder: StrPath, paths: list[str], prefix: str) -> dict[str, int]:

@@ -126,18 +126,7 @@ class FolderTreeAdapter(FolderLabelMixin, AbstractDatasetAdapter):
         return rows
 
     def _find(self, folder: StrPath) -> Iterable[tuple[str, str]]:
-        """Find the items: the folder that each lies in, as found, and its name.
-
-        Parameters
-        ----------
-        folder : str or path object
-            Where to look.
-
-        Returns
-        -------
-        iterable of (str, str)
-            Sorted by path.
-        """
+        """Find the items, sorted by path: the folder that each is in, and its name."""
         endings = tuple(self.file_extensions)
         found, left_out = [], Counter[str]()
         for parent, name in find_files(folder):

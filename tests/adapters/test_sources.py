@@ -127,9 +127,23 @@ def test_of_many_folders_with_other_endings_only_some_are_told(
     assert len(told) == 21
     assert "item19 are left out for their endings: .gif (1)" in told[19]
     assert told[20] == (
-        f"files in more than 20 folders of {tmp_path} are left out for their endings; "
+        f"files are left out for their endings in more than 20 folders of {tmp_path}; "
         "the others are not told"
     )
+
+
+def test_of_many_folders_with_several_series_only_some_are_told(
+    tmp_path, make_jpeg, caplog
+):
+    names = ("100%s_1.jpg", "100%s_2.jpg", "flow_1.jpg", "flow_1.gif")
+    for number in range(25):
+        for name in names:
+            make_jpeg(tmp_path / f"item{number}" / name)
+        assert len(list(folder_frames(tmp_path / f"item{number}"))) == 3
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 42  # those of the endings are counted by themselves
+    assert f"{tmp_path}/item0 are named in several ways, *%s_*.jpg (2)" in told[1]
+    assert told[41].startswith("images are named in several ways in more than 20")
 
 
 def test_images_that_a_pattern_takes_are_not_told_to_be_left_out(

@@ -79,11 +79,16 @@ SECOND = BASELINE[:-2] + BASELINE[BASELINE.index(b"\xff\xda") :]
 )
 def test_a_scan_that_nobody_could_decode_is_refused(tmp_path, jpeg, message):
     assert len(segments(jpeg)) > 4
+    require_refused(jpeg, f"scan at byte .* {message}", tmp_path)
+
+
+def require_refused(jpeg, message, folder):
+    """Require that nobody decodes it, and that its outline says why."""
     with pytest.raises(CorruptFrameError):
         decode_frame(jpeg)
-    with pytest.raises(ValueError, match=f"scan at byte .* {message}"):
+    with pytest.raises(ValueError, match=message):
         outline_jpeg(jpeg)
-    path = tmp_path / "a.jpg"
+    path = folder / "a.jpg"
     path.write_bytes(jpeg)
     with pytest.raises(ImageNotFoundError, match=message):
         list(ImageFrames([path]).stored())
@@ -98,14 +103,7 @@ def test_a_second_frame_header_is_refused(tmp_path, jpeg, size):
     if size is not None:
         first = header[:5] + 2 * size.to_bytes(2, "big") + header[9:]
     two = jpeg[:-2].replace(header, first) + header + jpeg[-2:]
-    with pytest.raises(CorruptFrameError):
-        decode_frame(two)
-    with pytest.raises(ValueError, match=r"frame header at byte .* is a second one"):
-        outline_jpeg(two)
-    path = tmp_path / "a.jpg"
-    path.write_bytes(two)
-    with pytest.raises(ImageNotFoundError, match="is a second one"):
-        list(ImageFrames([path]).stored())
+    require_refused(two, "frame header at byte .* is a second one", tmp_path)
 
 
 @pytest.mark.parametrize("restarts", [0, 3])
