@@ -1,4 +1,4 @@
-"""How the images of a folder are named, as one series or several; what is told of it."""
+"""How the images of a folder are named: as one series, or several; its warnings."""
 
 from __future__ import annotations
 
