@@ -183,7 +183,7 @@ NEW = {
     ),
     "gulpio2.adapters:FrameFolderAdapter": (
         'folder, output_folder, *, file_extensions=[".jpg", ".jpeg", ".png"], '
-        'prefix="", shuffle=False, frame_size=-1, id_rule="label-name"'
+        'prefix="", shuffle=False, frame_size=-1, image_rate=None, id_rule="label-name"'
     ),
     "gulpio2.adapters:TableAdapter": (
         'table, output_folder=None, *, path_column="path", id_column="id", '

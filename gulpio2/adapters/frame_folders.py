@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.naming import describe_series, series_of
-from gulpio2.adapters.settings import checked_size
+from gulpio2.adapters.settings import checked_frame_rate, checked_size
 from gulpio2.adapters.sources import IMAGE_FORMATS, OTHER_IMAGE_FORMATS, folder_frames
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 from gulpio2.format.wording import counted
@@ -20,6 +20,7 @@ from gulpio2.media.folders import walk_files
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gulpio2.format.rates import FrameRate
     from gulpio2.types import StrPath
 
 __all__ = ["FrameFolderAdapter"]
@@ -48,6 +49,9 @@ class FrameFolderAdapter(FolderTreeAdapter):
         Whether to permute the items, with the global `random` state.
     frame_size : int
         Length of the short edge in pixels; below 1: as it is.
+    image_rate : float or str, optional
+        Images a second in the video that they are of, by which they get times: samplers
+        by seconds need these. Default, and for 0: they have none.
     id_rule : 'label-name' or 'path'
         Id of ``<folder>/x/run/v1/00001.jpg``: ``run-v1``, or ``x/run/v1``, which never
         collides.
@@ -56,6 +60,8 @@ class FrameFolderAdapter(FolderTreeAdapter):
     -----
     Metadata is ``id``, ``label``, ``path`` (the parent folder as found) and ``idx``.
     Numbers in the names of images count as numbers: ``2.jpg`` comes before ``10.jpg``.
+    Of numbers that are missing a warning tells. With `image_rate` they are times too:
+    the first image is at 0 seconds, and where some are missing, so are their times.
     Images in `folder` itself, or in one that holds such folders, are left out with a
     warning.
     """
@@ -73,10 +79,12 @@ class FrameFolderAdapter(FolderTreeAdapter):
         prefix: str = "",
         shuffle: bool = False,
         frame_size: int = -1,
+        image_rate: FrameRate | None = None,
         id_rule: NameRule = "label-name",
     ) -> None:
         self.frame_size = checked_size("frame_size", frame_size)
         self.prefix = prefix
+        self.image_rate = checked_frame_rate(image_rate, "image_rate")
         super().__init__(
             folder, output_folder, file_extensions, shuffle, id_rule=id_rule
         )
@@ -88,6 +96,7 @@ class FrameFolderAdapter(FolderTreeAdapter):
             formats=[ending.removeprefix(".") for ending in self.file_extensions],
             prefix=self.prefix,
             frame_size=self.frame_size,
+            image_rate=self.image_rate,
         )
 
     def _find(self, folder: StrPath) -> Iterable[tuple[str, str]]:

@@ -39,13 +39,17 @@ def check_choice(name: str, value: object, kind: Any) -> None:
         )
 
 
-def checked_frame_rate(frame_rate: FrameRate | None) -> FrameRate | None:
+def checked_frame_rate(
+    frame_rate: FrameRate | None, name: str = "frame_rate"
+) -> FrameRate | None:
     """Give a frame rate as an adapter keeps it, once it is known to be one.
 
     Parameters
     ----------
     frame_rate : float, str, Fraction or None
-        Frames a second; None or 0 for the source's own.
+        Frames a second; None or 0 for none.
+    name : str
+        The parameter, for messages.
 
     Returns
     -------
@@ -59,7 +63,7 @@ def checked_frame_rate(frame_rate: FrameRate | None) -> FrameRate | None:
         It is no frame rate; it is a ``ValueError`` too.
     """
     try:
-        parse_frame_rate(frame_rate)
+        parse_frame_rate(frame_rate, name)
     except ValueError as cause:
         raise IngestSettingError(str(cause)) from cause
     if isinstance(frame_rate, str):

@@ -13,9 +13,15 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gulpio2.adapters.naming import warn_of_folder, warn_of_several_series
+from gulpio2.adapters.naming import (
+    numbers_of,
+    warn_of_folder,
+    warn_of_gaps,
+    warn_of_several_series,
+)
 from gulpio2.adapters.settings import checked_size
 from gulpio2.errors import SourceReadError
+from gulpio2.format.rates import parse_frame_rate
 from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.folders import (
     find_files,
@@ -25,6 +31,7 @@ from gulpio2.media.folders import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from fractions import Fraction
 
     from gulpio2.format.rates import FrameRate
     from gulpio2.media.images import ImageFrames
@@ -160,6 +167,7 @@ def folder_frames(
     formats: Iterable[str] = ("jpg",),
     prefix: str = "",
     frame_size: int = -1,
+    image_rate: FrameRate | None = None,
 ) -> FrameSource:
     """Give the images in a folder as frames, sorted by name, listed when needed.
 
@@ -173,18 +181,26 @@ def folder_frames(
         What the names begin with, where there are other images as well.
     frame_size : int
         Length of the short edge in pixels; below 1: as it is.
+    image_rate : float or str, optional
+        Images a second, by which they get times: by their numbers where they have one
+        each, else by their places. Default, and for 0: none have.
 
     Notes
     -----
     Numbers in the names count as numbers: ``2.jpg`` comes before ``10.jpg``.
     """
+    rate = parse_frame_rate(image_rate, "image_rate")
     return DeferredFrames(
-        partial(_listed_frames, folder, tuple(formats), prefix, frame_size)
+        partial(_listed_frames, folder, tuple(formats), prefix, frame_size, rate)
     )
 
 
 def _listed_frames(
-    folder: StrPath, formats: tuple[str, ...], prefix: str, frame_size: int
+    folder: StrPath,
+    formats: tuple[str, ...],
+    prefix: str,
+    frame_size: int,
+    rate: Fraction | None,
 ) -> FrameSource:
     paths = _in_order(
         path
@@ -216,8 +232,14 @@ def _listed_frames(
             "or take them out of the folder",
             _counted(lost),
         )
-    warn_of_several_series(folder, [path.rpartition("/")[2] for path in paths])
-    return image_frames(paths, frame_size=frame_size)
+    names = [path.rpartition("/")[2] for path in paths]
+    warn_of_several_series(folder, names)
+    warn_of_gaps(folder, names)
+    if rate is None:
+        return image_frames(paths, frame_size=frame_size)
+    numbers = numbers_of(names) or range(len(names))
+    pts = [number - numbers[0] for number in numbers]
+    return _image_source()(paths, frame_size=frame_size, pts=pts, time_base=1 / rate)
 
 
 def _other_images(folder: StrPath, paths: list[str], prefix: str) -> dict[str, int]:

@@ -26,7 +26,9 @@ _NAMED = {
 _LARGE_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")
 
 
-def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
+def parse_frame_rate(
+    rate: FrameRate | None, name: str = "frame_rate"
+) -> Fraction | None:
     """Read a frame rate as FFmpeg does.
 
     Parameters
@@ -34,6 +36,8 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
     rate : int, float, str, Fraction or None
         Frames per second; as text also a ratio, ``"30000/1001"`` or ``"30000:1001"``,
         or a name: ``"ntsc"``, ``"pal"``, ``"film"``, ``"ntsc-film"``.
+    name : str
+        The parameter, for messages.
 
     Returns
     -------
@@ -50,10 +54,11 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
     >>> parse_frame_rate(29.97), parse_frame_rate("30000/1001"), parse_frame_rate(0)
     (Fraction(2997, 100), Fraction(30000, 1001), None)
     """
+    none = "the source's own" if name == "frame_rate" else "none"
     is_bool = type(rate).__name__ in ("bool", "bool_")  # numpy's as well
     if rate is None or is_bool or rate in (0, ""):
         if is_bool and rate:
-            raise ValueError(f"frame_rate is {rate!r}; give frames per second, as 8")
+            raise ValueError(f"{name} is {rate!r}; give frames per second, as 8")
         return None
     try:
         if isinstance(rate, str) and rate in _NAMED:
@@ -72,16 +77,16 @@ def parse_frame_rate(rate: FrameRate | None) -> Fraction | None:
             exact = Fraction(str(float(rate)))
     except (TypeError, ValueError, ArithmeticError) as cause:
         raise ValueError(
-            f"frame_rate is {rate!r}; give frames per second as a number or a ratio "
-            "(8, 29.97, '30000/1001'), or 0 for the source's own"
+            f"{name} is {rate!r}; give frames per second as a number or a ratio "
+            f"(8, 29.97, '30000/1001'), or 0 for {none}"
         ) from cause
     if exact == 0:
         return None
     near = _reduced(exact) if 0 < exact <= _MAX_RATIO else Fraction(0)
     if not near:
         raise ValueError(
-            f"frame_rate is {rate!r}; it must be above 0 and at most {_MAX_RATIO}, "
-            "or 0 for the source's own"
+            f"{name} is {rate!r}; it must be above 0 and at most {_MAX_RATIO}, "
+            f"or 0 for {none}"
         )
     return near
 

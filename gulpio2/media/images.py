@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from gulpio2.types import StoredFrame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from fractions import Fraction
 
     import numpy as np
     import numpy.typing as npt
@@ -37,6 +39,17 @@ class ImageFrames(FramesByIndex):
         One file per frame, in order.
     frame_size : int
         Length of the short edge in pixels; below 1 for no change.
+    pts : iterable of int, optional
+        When each image is shown, in ticks. Default: images have no times.
+    time_base : Fraction, optional
+        Seconds of a tick.
+
+    Raises
+    ------
+    TypeError
+        `paths` is a single path.
+    ValueError
+        `pts` are not as many as `paths`, or are given without `time_base`.
 
     Notes
     -----
@@ -52,13 +65,34 @@ class ImageFrames(FramesByIndex):
     (ImageFrames(2 files, frame_size=128), 2)
     """
 
-    def __init__(self, paths: Iterable[StrPath], *, frame_size: int = -1) -> None:
+    def __init__(
+        self,
+        paths: Iterable[StrPath],
+        *,
+        frame_size: int = -1,
+        pts: Iterable[int] | None = None,
+        time_base: Fraction | None = None,
+    ) -> None:
         if isinstance(paths, (str, bytes, os.PathLike)):
             raise TypeError(
                 f"paths is {paths!r}, a single one; give a list: a file for each frame"
             )
         self._names = tuple(os.fspath(path) for path in paths)
         self.frame_size = whole_number("frame_size", frame_size)
+        self._pts = None if pts is None else tuple(pts)
+        self._time_base = time_base
+        if self._pts is None:
+            return
+        if len(self._pts) != len(self._names):
+            raise ValueError(
+                f"pts are {counted(len(self._pts), 'time')} for "
+                f"{counted(len(self._names), 'file')}; give one for each"
+            )
+        if time_base is None:
+            raise ValueError(
+                "pts are ticks of which nothing says how long they are; give "
+                "time_base, the seconds of one"
+            )
 
     def __repr__(self) -> str:
         """Show how many files there are, and the size."""
@@ -115,19 +149,19 @@ class ImageFrames(FramesByIndex):
         they are not decoded, so damage inside of the image is stored as it is. Those
         with zeros behind a scan are, to learn whether they belong to it.
         """
-        for path in self._names:
+        for path, pts in zip(self._names, self._pts or repeat(None), strict=False):
             data = read_file(path)
             outline = read_outline(data, path)
             data = without_remarks(data, outline)
             if outline is not None and self._is_kept(data, outline):
-                yield StoredFrame(self._kept(data, path, outline))
+                yield StoredFrame(self._kept(data, path, outline), pts)
             else:
-                yield StoredFrame(self._decoded(data, path, outline))
+                yield StoredFrame(self._decoded(data, path, outline), pts)
 
     @property
-    def time_base(self) -> None:
-        """None: images have no times."""
-        return
+    def time_base(self) -> Fraction | None:
+        """Seconds per tick, as it was given; None where images have no times."""
+        return self._time_base
 
     def source_info(self) -> dict[str, JsonValue]:
         """Give nothing: the facts of a file belong to one frame, not to the item."""

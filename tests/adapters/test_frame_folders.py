@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import FrameFolderAdapter
-from gulpio2.errors import SourceNotFoundError
+from gulpio2.errors import IngestSettingError, SourceNotFoundError
 from gulpio2.sanity import check_directory
 from gulpio2.testing.adapters import AdapterTests
 
@@ -143,6 +144,82 @@ def test_images_of_other_endings_are_told_of(frames, make_jpeg, caplog):
     assert "left out for their endings: .JPG (1)" in caplog.text
     adapter = FrameFolderAdapter(frames, "out", file_extensions=".JPG")
     assert adapter.item_ids() == ["run-v2"]
+
+
+def told_of(folder, make_jpeg, caplog, names):
+    """Give what is told of a folder that has these images."""
+    for name in names:
+        make_jpeg(folder / "a" / "v" / name, 5)
+    (item,) = FrameFolderAdapter(folder, "out").iter_data()
+    assert len(item["frames"]) == len(names)
+    return caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [
+        ([1, 2, 3, 5], "1 of 5: 4."),
+        ([7, 8, 12, 13, 14, 16], "4 of 10: 9 to 11, 15."),
+        ([10, 20, 30, 60, 70], "2 of 7: 40 to 50."),
+        (
+            [n for n in range(20) if n % 4 != 2],
+            "5 of 20: 2, 6, 10, 2 more gaps.",
+        ),
+    ],
+)
+def test_numbers_that_are_missing_are_told(numbers, told, tmp_path, make_jpeg, caplog):
+    names = [f"v2_img_{number:05}.jpg" for number in numbers]
+    (message,) = told_of(tmp_path, make_jpeg, caplog, names)
+    assert f"missing in {tmp_path}/a/v by their numbers, {told}" in message
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["1.jpg", "2.jpg", "3.jpeg", "4.png"],
+        ["0005.jpg", "0010.jpg", "0015.jpg"],  # every fifth
+        ["33.jpg", "66.jpg", "100.jpg", "133.jpg"],  # milliseconds
+        ["4.jpg", "8.jpg", "44.jpg", "80.jpg"],  # drawn at random
+        ["1.jpg", "5.jpg"],
+        ["a1b1.jpg", "a1b9.jpg", "a2b1.jpg", "a2b2.jpg"],
+        ["1.jpg", "2.jpg", "3.jpg", "last9.jpg"],
+    ],
+)
+def test_numbers_of_another_kind_are_no_gaps(names, tmp_path, make_jpeg, caplog):
+    told = told_of(tmp_path, make_jpeg, caplog, names)
+    assert not [message for message in told if "missing" in message]
+
+
+@pytest.mark.parametrize(
+    ("names", "pts"),
+    [
+        (["img_08.jpg", "img_09.jpg", "img_10.jpg", "img_12.jpg"], [0, 1, 2, 4]),
+        (["a.jpg", "b.jpg", "c7.jpg"], [0, 1, 2]),
+        (["7.jpg"], [0]),
+    ],
+)
+def test_with_their_rate_images_have_times(names, pts, tmp_path, make_jpeg):
+    for name in names:
+        make_jpeg(tmp_path / "in" / "a" / "v" / name, 5)
+    out = tmp_path / "out"
+    adapter = FrameFolderAdapter(tmp_path / "in", out, image_rate="30000/1001")
+    GulpIngestor(adapter, out, 1, 1).run()
+    with GulpDirectory(out) as directory:
+        item = directory.item("a-v")
+        times = list(item.extras.pts), item.extras.time_base
+        assert times == (pts, Fraction(1001, 30000))
+        assert item.frame_indices_at([pts[-1] * 1001 / 30000]) == [len(pts) - 1]
+
+
+def test_without_a_rate_images_have_no_times(frames, tmp_path):
+    for rate in (None, 0, "0"):
+        first, *_ = FrameFolderAdapter(frames, "out", image_rate=rate).iter_data()
+        assert first["frames"].time_base is None
+        assert {each.pts for each in first["frames"].stored()} == {None}
+    with pytest.raises(
+        IngestSettingError, match=r"image_rate is 'fast'; .* 0 for none"
+    ):
+        FrameFolderAdapter(frames, "out", image_rate="fast")
 
 
 def test_a_folder_that_is_missing_is_refused(tmp_path):

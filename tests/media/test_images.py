@@ -6,6 +6,7 @@ import io
 import pickle
 import struct
 import zlib
+from fractions import Fraction
 from pathlib import Path
 
 import av
@@ -337,6 +338,20 @@ def test_the_files_before_a_bad_one_come_first(tmp_path, drawn):
     assert next(frames).image == good.read_bytes()
     with pytest.raises(ImageNotFoundError):
         next(frames)
+
+
+def test_images_may_have_times(tmp_path):
+    """As those of a camera whose log tells when each was taken."""
+    names = ["a.jpg", "b.png"]
+    paths = [save(tmp_path / name, Image.new("RGB", (8, 8))) for name in names]
+    tick = Fraction(1, 1000)
+    frames = ImageFrames(paths, pts=[40, 81], time_base=tick)
+    assert [frame.pts for frame in frames.stored()] == [40, 81]
+    assert pickle.loads(pickle.dumps(frames)).time_base == tick
+    with pytest.raises(ValueError, match=r"pts are 1 time for 2 files; give one for"):
+        ImageFrames(paths, pts=[40], time_base=tick)
+    with pytest.raises(ValueError, match="give time_base, the seconds of one"):
+        ImageFrames(paths, pts=[40, 81])
 
 
 @pytest.mark.parametrize("paths", ["/a/cat.jpg", Path("/a/cat.jpg"), b"/a/cat.jpg"])
