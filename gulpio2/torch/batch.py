@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gulpio2.torch.job import Job
     from gulpio2.torch.plan import Sample
     from gulpio2.torch.seeding import SampleIndex
+    from gulpio2.torch.views import Region
 
 __all__ = ["Batch", "make_batch"]
 
@@ -76,6 +77,15 @@ class Batch:
         """``(B, T)`` bool: whether the wanted frame was there, see `ClipIndices`."""
         valid = [sample.chosen.valid for _, sample in self._made]
         return self._stacked(valid, np.bool_)
+
+    @cached_property
+    def regions(self) -> list[tuple[Region | None, ...]]:
+        """What the view shows of each sample's frames, in pixels of the stored ones.
+
+        One `Region`; of a view with a true ``each_clip``, but in test mode, one for
+        each clip, and None where a clip has no frames. Without a view there are none.
+        """
+        return [sample.regions for _, sample in self._made]
 
     @cached_property
     def indices(self) -> npt.NDArray[np.int64]:

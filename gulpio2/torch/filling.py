@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gulpio2.torch.seeding import SampleIndex
     from gulpio2.torch.stored import ReadyClip, StoredClip
     from gulpio2.torch.substitutes import OnCorrupt
-    from gulpio2.torch.views import FrameView
+    from gulpio2.torch.views import FrameView, Region
 
 __all__ = ["MakerArguments", "SampleMaker"]
 
@@ -260,13 +260,16 @@ class SampleMaker:
             )
         for row in plan.empty:
             rows[row][...] = 0
+        regions: list[Region | None] = []
         for part in plan.parts or (plan,):
+            region = None
             if part.rows:
-                self._pixels.fill(part, rows, clock)
+                region = self._pixels.fill(part, rows, clock)
                 clock.frames += len(part.rows)
+            regions.append(region)
         for row, earlier in plan.again:
             rows[row][...] = rows[earlier]
-        return _sample_of(plan)
+        return _sample_of(plan, () if self._pixels.view is None else (*regions,))
 
 
 def _told(error: BaseException, draw: SampleIndex) -> BaseException:
@@ -281,5 +284,5 @@ def _told(error: BaseException, draw: SampleIndex) -> BaseException:
     return told
 
 
-def _sample_of(plan: Plan) -> Sample:
-    return Sample(plan.info, plan.leaf.target_of(plan.info), plan.chosen)
+def _sample_of(plan: Plan, regions: tuple[Region | None, ...] = ()) -> Sample:
+    return Sample(plan.info, plan.leaf.target_of(plan.info), plan.chosen, regions)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gulpio2.codecs.decode import FrameDecoder
     from gulpio2.torch.plan import Plan
     from gulpio2.torch.stored import Read
-    from gulpio2.torch.views import FrameView
+    from gulpio2.torch.views import FrameView, Region
 
 __all__ = ["PixelMaker", "Rows"]
 
@@ -82,7 +82,7 @@ class PixelMaker:
             raise _at_frame(cause, plan, frame) from cause
         return self.last.shape
 
-    def fill(self, plan: Plan, targets: Sequence[Rows], clock: Clock) -> None:
+    def fill(self, plan: Plan, targets: Sequence[Rows], clock: Clock) -> Region | None:
         """Read the frames of a sample into their places.
 
         Parameters
@@ -93,6 +93,11 @@ class PixelMaker:
             The places of all frames of the sample.
         clock : Clock
             Of this thread.
+
+        Returns
+        -------
+        Region or None
+            What the view has chosen to show of them; None without a view.
 
         Raises
         ------
@@ -115,8 +120,7 @@ class PixelMaker:
                 frames = read_frames(reader, id_, list(indices))
                 clock.decode += perf_counter() - start  # with storage: not told apart
                 chosen = [targets[row] for row in rows]
-                self._show(frames, chosen, plan.rng, clock, f"item {id_!r}")
-                return
+                return self._show(frames, chosen, plan.rng, clock, f"item {id_!r}")
         decoding = _Decoding(self, targets, plan, clock)
         try:
             for block, read in blocks:
@@ -144,6 +148,7 @@ class PixelMaker:
         finally:
             if located is not None:
                 located.drop()
+        return decoding.region
 
     def decoder(
         self,
@@ -152,8 +157,8 @@ class PixelMaker:
         stop: int,
         shape: tuple[int, ...],
         rng: np.random.Generator | None,
-    ) -> tuple[FrameDecoder, bool]:
-        """Give what decodes the frames of an item, and whether to mirror them.
+    ) -> tuple[FrameDecoder, Region | None]:
+        """Give what decodes the frames of an item, and what the view shows of them.
 
         Parameters
         ----------
@@ -170,7 +175,7 @@ class PixelMaker:
         if self.view is None:
             _require_size(whole.shape, shape)
             self.last = whole
-            return whole, False
+            return whole, None
         header = whole.header
         region = choose_region(self.view, header.height, header.width, rng)
         scale = _scale_for(region.height, region.width, shape)
@@ -178,11 +183,11 @@ class PixelMaker:
         if (region.height, region.width) != (header.height, header.width):
             crop = (region.top, region.left, region.height, region.width)
         elif scale == 1:
-            return whole, region.mirrored
+            return whole, region
         options = DecodeOptions(
             scale=scale, crop=crop, colorspace=self._options.colorspace
         )
-        return whole.with_options(options), region.mirrored
+        return whole.with_options(options), region
 
     def _show(
         self,
@@ -191,7 +196,7 @@ class PixelMaker:
         rng: np.random.Generator | None,
         clock: Clock,
         where: str,
-    ) -> None:
+    ) -> Region | None:
         """Bring frames that a reader decoded into the batch."""
         start = perf_counter()
         if frames.shape[-1] != self._channels:
@@ -202,6 +207,7 @@ class PixelMaker:
                 )
             frames = np.broadcast_to(frames, (*frames.shape[:-1], 3))
         height, width = frames.shape[1:3]
+        region = None
         if self.view is None:
             _require_size(frames.shape[1:], targets[0].shape)
             for frame, target in zip(frames, targets, strict=True):
@@ -217,6 +223,7 @@ class PixelMaker:
                 part = np.ascontiguousarray(part)
                 self.resize(part, target, mirrored=region.mirrored)
         clock.transform += perf_counter() - start
+        return region
 
     def resize(self, frame: Rows, target: Rows, *, mirrored: bool) -> None:
         """Resize a frame into its place."""
@@ -260,7 +267,7 @@ class _Decoding:
         self._plan = plan
         self._clock = clock
         self.decoder: FrameDecoder | None = None
-        self._mirrored = False
+        self.region: Region | None = None
         self.row = self.first_row = 0
 
     def decode(self, block: Any, read: Read) -> None:
@@ -274,11 +281,12 @@ class _Decoding:
             if last is not None and last.shape == shape and last.fits(block, first):
                 self.decoder = last
             else:
-                self.decoder, self._mirrored = self._maker.decoder(
+                self.decoder, self.region = self._maker.decoder(
                     block, first, first + read.spans[0][1], shape, self._plan.rng
                 )
         clock = self._clock
-        if self.decoder.shape == shape and not self._mirrored:
+        mirrored = self.region is not None and self.region.mirrored
+        if self.decoder.shape == shape and not mirrored:
             self.decoder.decode_each(block, self._frames(read), sound=is_sound)
             clock.decode += perf_counter() - start
             return
@@ -287,7 +295,7 @@ class _Decoding:
         for begin, end, target in self._frames(read):
             frame = decode(block, begin, end, memory, sound=is_sound)
             decoded = perf_counter()
-            self._maker.resize(frame, target, mirrored=self._mirrored)
+            self._maker.resize(frame, target, mirrored=mirrored)
             resized = perf_counter()
             clock.decode += decoded - start
             clock.transform += resized - decoded

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from gulpio2.torch.seeding import SampleIndex
+    from gulpio2.torch.views import Region
 
 __all__ = ["Plan", "Sample", "plan_sample"]
 
@@ -29,6 +30,9 @@ class Sample(NamedTuple):
     """As the dataset's ``target`` says; None without one."""
     chosen: ClipIndices
     """The frames, by their index in the item."""
+    regions: tuple[Region | None, ...] = ()
+    """What the view has chosen, for all its frames or for each clip in turn; None for a
+    clip without frames. Nothing without a view."""
     substituted: bool = False
     """Whether it stands in for a damaged one."""
 

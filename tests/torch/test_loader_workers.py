@@ -64,7 +64,13 @@ def told(batch) -> tuple[Any, ...]:
     return (
         *(np.asarray(array).tolist() for array in arrays),
         *(batch.positions.tolist(), batch.seeds.tolist(), batch.epoch),
-        *(batch.targets, batch.infos, batch.num_skipped, batch.num_substituted),
+        *(
+            batch.targets,
+            batch.infos,
+            batch.regions,
+            batch.num_skipped,
+            batch.num_substituted,
+        ),
     )
 
 

@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -269,8 +270,13 @@ def places_of(dataset, view, **making):
     with GulpLoader(
         dataset, batch_size=2, view=view, output="numpy", seed=5, **making
     ) as loader:
-        for clip in (
-            clip for batch in loader for sample in batch.clips for clip in sample
+        for clip, region in (
+            (clip, region)
+            for batch in loader
+            for sample, regions in zip(batch.clips, batch.regions, strict=True)
+            for clip, region in zip(
+                sample, regions if len(regions) > 1 else 3 * regions, strict=True
+            )
         ):
             top, left, _ = np.rint(clip[0].mean((0, 1)) / [8, 7, 60] - [3.5, 3.5, 0])
             shown = [round(number) for number in clip.mean((1, 2))[:, 2] / 60]
@@ -279,6 +285,7 @@ def places_of(dataset, view, **making):
                     rows, columns = np.indices((8, 8))
                     wanted = [8 * (rows + top), 7 * (columns + left)]
                     assert np.abs(frame[..., :2] - np.stack(wanted, -1)).max() < 6
+            assert region == Region(int(top), int(left), 8, 8)
             places.append(((int(top), int(left)), shown))
     return places
 
@@ -302,6 +309,52 @@ def test_each_clip_of_a_sample_may_show_a_region_of_its_own(ramps, reader, makin
     assert [first for first, *_ in others] == [first for first, *_ in regions]
     again = places_of(GulpClipDataset(ramps, three_clips), Somewhere(each_clip=True))
     assert again == apart
+
+
+def test_a_batch_says_what_the_view_has_chosen(ramps):
+    """So that boxes of an item can be brought to what is shown."""
+    view = RandomResizedCrop((12, 16), area=(0.3, 1.0))
+    dataset = GulpClipDataset(ramps, three_clips)
+    mirrored = set()
+    with (
+        GulpLoader(dataset, batch_size=3, view=view, output="numpy", seed=2) as loader,
+        GulpDirectory(ramps) as directory,
+    ):
+        for _ in range(4):
+            (batch,) = loader
+            for clips, regions, info in zip(
+                batch.clips, batch.regions, batch.infos, strict=True
+            ):
+                (region,) = regions
+                assert region is not None
+                rows = slice(region.top, region.top + region.height)
+                columns = slice(region.left, region.left + region.width)
+                whole = directory.read_clip(info["id"], [0])[0, rows, columns]
+                whole = whole[:, ::-1] if region.mirrored else whole
+                shown = cv2.resize(whole, (16, 12), interpolation=cv2.INTER_LINEAR)
+                assert np.abs(clips[0, 0].astype(int) - shown).max() < 12
+                mirrored.add(region.mirrored)
+    assert mirrored == {True, False}
+
+
+def nothing_and_two(num_frames, *, rng=None):
+    """Choose a clip without frames, and one of two."""
+    del num_frames, rng
+    places = np.array([[-1, -1], [0, 1]])
+    return ClipIndices(places, places >= 0)
+
+
+@pytest.mark.parametrize("making", MAKING, ids=str)
+def test_of_what_shows_nothing_there_is_no_region(ramps, making):
+    dataset = GulpClipDataset(ramps, nothing_and_two)
+    for view, regions in (
+        (Somewhere(each_clip=True), [type(None), Region]),
+        (Somewhere(each_clip=False), [Region]),
+        (None, []),
+    ):
+        with GulpLoader(dataset, batch_size=3, view=view, **making) as loader:
+            (batch,) = loader
+        assert [[*map(type, each)] for each in batch.regions] == 3 * [regions]
 
 
 def test_frames_that_there_are_not_are_black_in_memory_that_had_others(ramps):
