@@ -18,198 +18,41 @@ and beside the limit, neither has the start of Python in it. 0.0.4 is left out w
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import resource
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clips import CLIP_FRAMES, DATA, Clips, make_clips
-from figures import Report, refuse_unknown
-from ingest_inputs import (
-    link_clips,
-    link_frames,
-    link_images,
-    make_images,
-    make_large,
-    make_long,
+from clips import CLIP_FRAMES, DATA, make_clips
+from figures import refuse_unknown
+from ingest_bench import (
+    CORES,
+    Bench,
+    original,
+    original_inside,
+    ours,
+    part,
+    ratios,
+    timed,
 )
+from ingest_images import folders, images, large_folders, large_images, many_images
+from ingest_inputs import link_clips, make_large, make_long
 from peers import python_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parents[1]
-CORES = 2
-IMAGES, MANY_IMAGES, LARGE_IMAGES = 4000, 40_000, 10_000
 LARGE_FRAMES, LONG_SECONDS, CHUNKS = 120, 600, 400
-
-Measured = dict[str, float]
-
-
-# ------------------------------------------------------------------ what is compared
-def timed(
-    command: list[str], *, path: str | None = None, preload: Path | None = None
-) -> Measured:
-    """Run a program; give wall seconds, and how busy it kept the cores."""
-    environment = dict(os.environ)
-    if preload is not None:
-        environment["LD_PRELOAD"] = str(preload)
-    if path is not None:
-        environment.pop("PYTHONPATH", None)  # else it would find this package
-        environment.pop("PYTHONPYCACHEPREFIX", None)  # it is installed with its own
-        environment["PATH"] = f"{path}{os.pathsep}{environment['PATH']}"
-    os.sync()  # what was deleted and written before is not to be waited for
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    began = time.perf_counter()
-    done = subprocess.run(  # noqa: S603  # programs of this repository
-        command, env=environment, capture_output=True, check=False
-    )
-    seconds = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(f"{command} failed:\n{done.stderr.decode()[-2000:]}")
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    found = {"seconds": seconds, "busy": used / seconds / CORES}
-    if done.stdout.startswith(b'{"'):
-        found.update(json.loads(done.stdout))  # a part of `ingest_parts`, or its like
-    return found
-
-
-def ours(
-    kind: str, sources: Sequence[Path], output: Path, *words: str
-) -> Callable[[], Measured]:
-    """Give a run of ``gulp2 ingest``, from its start to its end."""
-
-    def measure() -> Measured:
-        shutil.rmtree(output, ignore_errors=True)
-        command = [sys.executable, "-m", "gulpio2.cli.main", "ingest", kind]
-        command += [*map(str, sources), str(output)]
-        command += ["--num-workers", str(CORES), "-q"]
-        return timed([*command, *words])
-
-    return measure
-
-
-def original(
-    program: str, sources: Sequence[Path], output: Path, *words: str
-) -> Callable[[], Measured]:
-    """Give a run of a program of 0.0.4, from its start to its end."""
-    python = python_of("original")
-    bin_ = Path() if python is None else python.parent
-
-    def measure() -> Measured:
-        shutil.rmtree(output, ignore_errors=True)
-        command = [str(bin_ / program), "--num_workers", str(CORES), *words]
-        # In a folder it finds nothing without the slash.
-        command += [f"{each}/" if each.is_dir() else str(each) for each in sources]
-        return timed([*command, str(output)], path=str(bin_))
-
-    return measure
-
-
-_ORIGINAL = """\
-import json, sys, time
-from gulpio2.adapters import VideoFolderAdapter
-from gulpio2.fileio import GulpIngestor
-source, output, per_chunk, workers = sys.argv[1:]
-adapter = VideoFolderAdapter(source + "/", output, file_extensions=[".webm"])
-ingestor = GulpIngestor(adapter, output, int(per_chunk), int(workers))
-began = time.perf_counter()
-ingestor()
-print(json.dumps({"seconds": time.perf_counter() - began}))
-"""
-
-
-def original_inside(source: Path, output: Path) -> Callable[[], Measured]:
-    """Give a run of 0.0.4's ingestor that tells its own seconds."""
-    python = python_of("original") or Path()
-
-    def measure() -> Measured:
-        shutil.rmtree(output, ignore_errors=True)
-        # Not the checkout, whose package has the same name.
-        output.parent.mkdir(exist_ok=True)
-        command = [str(python), "-P", "-c", _ORIGINAL, str(source), str(output)]
-        return timed([*command, "10", str(CORES)], path=str(python.parent))
-
-    return measure
-
-
-def part(
-    name: str, *words: object, preload: Path | None = None
-) -> Callable[[], Measured]:
-    """Give a run of a part of `ingest_parts`, which tells its own seconds."""
-    script = Path(__file__).with_name("ingest_parts.py")
-    command = [sys.executable, str(script), name, *map(str, words)]
-    return lambda: timed(command, preload=preload)
-
-
-# ------------------------------------------------------------------ figures
-class Bench:
-    """Runs cases, prints what they gave and keeps it."""
-
-    def __init__(self, folder: Path, rounds: int, clips: Clips) -> None:
-        self.folder = folder
-        self.rounds = rounds
-        self.clips = clips
-        self.videos = sorted((clips.videos / "clips").iterdir())
-        self.has_original = python_of("original") is not None
-        self.report = Report()
-
-    def take_turns(
-        self, programs: dict[str, Callable[[], Measured]]
-    ) -> dict[str, list[Measured]]:
-        """Run programs in turns, the other way round every second time."""
-        runs: dict[str, list[Measured]] = {name: [] for name in programs}
-        for turn in range(self.rounds):
-            order = list(programs) if turn % 2 == 0 else list(reversed(programs))
-            for name in order:
-                runs[name].append(programs[name]())
-        return runs
-
-    def speeds(
-        self, case: str, name: str, frames: int, runs: Sequence[Measured]
-    ) -> list[float]:
-        """Keep frames per second and how busy the cores were."""
-        speeds = [frames / run["seconds"] for run in runs]
-        self.report.add(f"{case}: {name}", speeds, "frames/s")
-        return speeds
-
-    def compare(
-        self,
-        case: str,
-        frames: int,
-        programs: dict[str, Callable[[], Measured]],
-        *,
-        least: float,
-    ) -> None:
-        """Run our command, and that of 0.0.4 where it is there."""
-        if not self.has_original:
-            programs = {"ours": programs["ours"]}
-        runs = self.take_turns(programs)
-        speeds = {
-            name: self.speeds(case, name, frames, found) for name, found in runs.items()
-        }
-        if "0.0.4" in speeds:
-            ratios = _ratios(speeds["ours"], speeds["0.0.4"])
-            self.report.add(f"{case}: ours / 0.0.4", ratios, "ratio", f">= {least}")
-
-
-def _ratios(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    return [a / b for a, b in zip(first, second, strict=True)]
 
 
 def _data_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("data*.gulp"))
 
 
-# ------------------------------------------------------------------ cases
 def _videos(
     bench: Bench,
     case: str,
@@ -311,8 +154,8 @@ def limit(bench: Bench) -> None:
         ("ours / bare", "2 workers", "bare", None),
         ("2 workers / 1 worker", "2 workers", "1 worker", ">= 1.85"),
     ):
-        ratios = _ratios(speeds[over], speeds[under])
-        bench.report.add(f"{case}: {name}", ratios, "ratio", target)
+        found = ratios(speeds[over], speeds[under])
+        bench.report.add(f"{case}: {name}", found, "ratio", target)
     cores = [CORES * run["busy"] for run in runs["1 worker"]]
     bench.report.add(f"{case}: cores that one worker uses", cores, "cores")
 
@@ -355,96 +198,6 @@ def long(bench: Bench) -> None:
     bench.report.add(f"{case}: both cores busy", busy, "share", ">= 0.85")
     per_frame = [run["num_bytes"] / run["frames"] for run in runs["1 core"]]
     bench.report.add(f"{case}: bytes per frame", per_frame, "bytes")
-
-
-def images(bench: Bench) -> None:
-    """4,000 JPEG files of 340x256, no resize."""
-    source = make_images(bench.folder / "images", bench.videos[0], IMAGES)
-    _images(bench, f"{IMAGES:,} JPEG files of 340x256", source, IMAGES)
-
-
-def many_images(bench: Bench) -> None:
-    """40,000 JPEG files of 340x256, so that the start of a program matters less."""
-    few = make_images(bench.folder / "few", bench.videos[0], IMAGES)
-    source = link_images(bench.folder / "many", few, MANY_IMAGES)
-    _images(bench, f"{MANY_IMAGES:,} JPEG files of 340x256", source, MANY_IMAGES)
-
-
-def large_images(bench: Bench) -> None:
-    """10,000 JPEG files of 1280x720, no resize: thirty frames of a video, linked."""
-    few = _large_frames(bench)
-    if few is None:
-        return
-    source = link_images(bench.folder / "large", few, LARGE_IMAGES)
-    _images(bench, f"{LARGE_IMAGES:,} JPEG files of 1280x720", source, LARGE_IMAGES)
-
-
-def folders(bench: Bench) -> None:
-    """200 videos as folders of 280 JPEG files of 340x256, no resize."""
-    few = make_images(bench.folder / "frames", bench.videos[0], IMAGES)
-    _folders(bench, few, "340x256", 200, CLIP_FRAMES)
-
-
-def large_folders(bench: Bench) -> None:
-    """40 videos as folders of 250 JPEG files of 1280x720, no resize."""
-    few = _large_frames(bench)
-    if few is not None:
-        _folders(bench, few, "1280x720", 40, LARGE_IMAGES // 40)
-
-
-def _large_frames(bench: Bench) -> Path | None:
-    video = DATA / "videos" / "bt709_full_range.mp4"
-    if not video.exists():
-        sys.stdout.write(f"1280x720: left out, for there is no {video}\n")
-        return None
-    folder = bench.folder / "large-frames"
-    return folder if folder.exists() else make_images(folder, video, 30)
-
-
-def _images(bench: Bench, case: str, source: Path, count: int) -> None:
-    """Ingest a folder of images beside 0.0.4."""
-    output, theirs = bench.folder / "ours", bench.folder / "theirs"
-    programs = {
-        "ours": ours("image-folder", [source], output, "--videos-per-chunk", "500"),
-        "0.0.4": original(
-            "gulp2_image_folder", [source], theirs, "--images_per_chunk", "500"
-        ),
-    }
-    _copies(bench, case, programs, count, source)
-
-
-def _folders(bench: Bench, few: Path, size: str, videos: int, frames: int) -> None:
-    """Ingest videos that are folders of frames beside 0.0.4."""
-    table = link_frames(bench.folder / f"videos-{size}", few, videos, frames)
-    source = table.parent / "frames"
-    output, theirs = bench.folder / "ours", bench.folder / "theirs"
-    per_chunk = str(videos // 8)
-    programs = {
-        "ours": ours(
-            "20bn-csv-jpeg", [table, source], output, "--videos-per-chunk", per_chunk
-        ),
-        "0.0.4": original(
-            *("gulp2_20bn_csv_jpeg", [table, source], theirs),
-            *("--videos_per_chunk", per_chunk),
-        ),
-    }
-    case = f"{videos} folders of {frames} JPEG files of {size}"
-    _copies(bench, case, programs, videos * frames, source)
-
-
-def _copies(
-    bench: Bench,
-    case: str,
-    programs: dict[str, Callable[[], Measured]],
-    count: int,
-    source: Path,
-) -> None:
-    """Run what stores JPEG files as they are, and say what the disk alone takes."""
-    bench.compare(case, count, programs, least=20)
-    size = sum(path.stat().st_size for path in source.rglob("*.jpg"))
-    runs = bench.take_turns({"disk": part("disk", bench.folder / "ours", size)})
-    speeds = [count / run["seconds"] for run in runs["disk"]]
-    bench.report.add(f"{case}: as many bytes, written and synced", speeds, "frames/s")
 
 
 def held(bench: Bench) -> None:
