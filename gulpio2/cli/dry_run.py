@@ -113,6 +113,7 @@ def _look_ahead(
             positions=positions,
             stored=stored,
             share=settings.sample_share,
+            num_workers=settings.num_workers,
             progress=bar,
             expect=partial(setattr, bar, "total"),
         )

@@ -7,8 +7,8 @@ Before a run
     * `planning`: what to store, in which chunks. `completeness`: whether all is there.
       `preflight`: what is told of that before anything is stored.
     * `estimate`: a quick look at the space. `survey`, `survey_result`: that of a dry
-      run; `sample_plan`: which items it looks at; `extrapolation`: what it has seen of
-      them, and what that says of all;
+      run; `sample_plan`: which items it looks at; `looking`: at one, in any process,
+      `lookers`: by several; `extrapolation`: what was seen, and what that says of all;
       `oddities`: what is unusual about them.
 
 The run

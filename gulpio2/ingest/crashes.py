@@ -8,7 +8,7 @@ import os
 import signal
 import struct
 from concurrent.futures import BrokenExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gulpio2.errors import SourceReadError
 from gulpio2.ingest.items import NOTHING, PlacedItem
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from multiprocessing.context import BaseContext
     from multiprocessing.process import BaseProcess
 
-    from gulpio2.ingest.jobs import Task
+    class AnyTask(Protocol):
+        """What a worker is given to do."""
+
+        def positions(self) -> Sequence[int]: ...
+
 
 __all__ = [
     "AtWork",
@@ -197,7 +201,7 @@ class CrashedItems:
         self._suspects: set[int] = set()
         self._kills_elsewhere = 0
 
-    def take(self, crashes: Iterable[Crash], tasks: Iterable[Task]) -> bool:
+    def take(self, crashes: Iterable[Crash], tasks: Iterable[AnyTask]) -> bool:
         """Note the items at fault; tell whether the run can go on without them."""
         positions = {n for task in tasks for n in task.positions()} - self.items.keys()
         is_new = is_elsewhere = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -64,8 +64,16 @@ class Look:
     seconds: float = 0.0
     others: dict[int, Varied] = field(default_factory=dict)
     """Some frames encoded with other settings, by the number of these."""
+    resized: set[int] = field(default_factory=set)
+    """Those of other settings at which a frame got another size."""
+    kept: dict[int, list[bytes]] = field(default_factory=dict)
+    """Some JPEGs as they were encoded, by the number of settings: 0 for the run's."""
     odd: dict[str, list[str]] = field(default_factory=dict)
     """What is unusual about it, by kind."""
+
+    def keep(self, number: int, jpeg: bytes) -> None:
+        """Keep a JPEG of these settings."""
+        self.kept.setdefault(number, []).append(jpeg)
 
     def note(self, kind: str, text: str) -> None:
         """Note something unusual."""
@@ -270,7 +278,7 @@ def _variance(
 
 def take_sample(
     plan: SamplePlan,
-    look: Callable[[int], Look],
+    look: Callable[[Sequence[int]], Iterable[Look]],
     *,
     expect: Callable[[int], object] | None = None,
 ) -> Seen:
@@ -281,7 +289,7 @@ def take_sample(
     plan : SamplePlan
         Says which items, in which order.
     look : callable
-        Takes the place of an item among those of the run.
+        Takes the places of items among those of the run, and gives a look at each.
     expect : callable, optional
         Takes the number of items that will be looked at, each time that it grows.
     """
@@ -293,8 +301,9 @@ def take_sample(
         these = sorted(
             (int(plan.places[rank]), int(rank)) for rank in plan.order[done:count]
         )
-        for place, rank in these:
-            seen.add(rank, look(place))
+        places = [place for place, _ in these]
+        for (_, rank), found in zip(these, look(places), strict=True):
+            seen.add(rank, found)
         done = count
         if count >= plan.most or seen.total("num_bytes").curable <= _GOOD_ERROR:
             return seen

@@ -1,4 +1,8 @@
-"""The workers of this machine: this process, or some that it starts."""
+"""The workers of this machine: this process, or some that it starts.
+
+What they do to a task is a function of the job, the task and the progress that it tells
+of: `run_task` stores it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from concurrent.futures import (
     ProcessPoolExecutor,
 )
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.children import begin_child, hold_interrupts, is_orphan, starting
 from gulpio2.errors import AdapterContractError
@@ -39,10 +43,10 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
 
-    from gulpio2.ingest.jobs import Job, Task, TaskResult
-    from gulpio2.types import Progress
+    from gulpio2.types import Adapter, Progress
 
-    Submit = Callable[[Task], "Future[TaskResult]"]
+    Submit = Callable[[Any], "Future[Any]"]
+    Work = Callable[..., Any]
 
 __all__ = ["Reporter", "SharedCores", "in_this_process", "in_worker_processes"]
 
@@ -56,9 +60,18 @@ _COLLECT_AFTER = 50_000
 _GLIBC_OPTIONS = {-3: 32 << 20, -1: 64 << 20}
 
 
+class AnyJob(Protocol):
+    """What tasks have in common."""
+
+    @property
+    def adapter(self) -> Adapter: ...
+
+
 @contextlib.contextmanager
-def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
-    """Run each task in this process when it is submitted."""
+def in_this_process(
+    job: AnyJob, progress: Progress, work: Work = run_task
+) -> Iterator[Submit]:
+    """Do each task in this process when it is submitted."""
 
     def tell(**counts: int) -> None:
         try:
@@ -68,10 +81,10 @@ def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
         except BaseException as error:
             raise ToldInVainError(error) from error
 
-    def submit(task: Task) -> Future[TaskResult]:
-        future: Future[TaskResult] = Future()
+    def submit(task: Any) -> Future[Any]:
+        future: Future[Any] = Future()
         try:
-            future.set_result(run_task(job, task, tell))
+            future.set_result(work(job, task, tell))
         except ToldInVainError as told:
             future.set_exception(told.error)
         except Exception as error:  # noqa: BLE001  # a future carries any
@@ -84,11 +97,12 @@ def in_this_process(job: Job, progress: Progress) -> Iterator[Submit]:
 @contextlib.contextmanager
 def in_worker_processes(
     num_workers: int,
-    job: Job,
+    job: AnyJob,
     progress: Progress,
     in_place: Mapping[int, PlacedItem] | None = None,
+    work: Work = run_task,
 ) -> Iterator[Submit]:
-    """Run tasks in processes of this machine.
+    """Do tasks in processes of this machine.
 
     They are started by Python's own default method. They end with their parent,
     however it ends, and leave Ctrl-C to it. By position, `in_place` has what to give
@@ -104,7 +118,8 @@ def in_worker_processes(
     context = multiprocessing.get_context()
     report = Reporter(progress)
     parcel = Parcel(
-        (job, in_place or {}), partial(unsendable, job.adapter, "the worker processes")
+        (work, job, in_place or {}),
+        partial(unsendable, job.adapter, "the worker processes"),
     )
     with refusals(num_workers):
         # A pipe and no queue: a queue has a lock, which a killed worker may hold for
@@ -118,7 +133,7 @@ def in_worker_processes(
             initializer=_begin_worker,
             initargs=(parcel, tell, cores, slots),
         )
-    handed_out: set[Future[TaskResult]] = set()
+    handed_out: set[Future[Any]] = set()
     listener = threading.Thread(
         target=_pass_on,
         args=(told, report, lambda: give_up(pool, handed_out)),
@@ -126,7 +141,7 @@ def in_worker_processes(
         daemon=True,
     )
 
-    def submit(task: Task) -> Future[TaskResult]:
+    def submit(task: Any) -> Future[Any]:
         report.raise_error()
         with starting(), refusals(num_workers):
             future = pool.submit(_run_in_worker, task)
@@ -248,7 +263,8 @@ def _pass_on(told: Connection, report: Reporter, look: Callable[[], None]) -> No
 
 # --- in the workers -------------------------------------------------------------
 
-_job: Job | None = None
+_work: Work = run_task
+_job: AnyJob | None = None
 _told: _Teller | None = None
 _cores: SharedCores | None = None
 # Why the job could not be unpickled.
@@ -282,10 +298,10 @@ def _begin_worker(
     cores: SharedCores,
     slots: WorkerSlots,
 ) -> None:
-    global _job, _told, _cores, _fault  # one of each per worker process
+    global _work, _job, _told, _cores, _fault  # one of each per worker process
     in_place: Mapping[int, PlacedItem] = {}
     try:
-        _job, in_place = parcel.content
+        _work, _job, in_place = parcel.content
     except Exception as cause:  # noqa: BLE001  # told by the first task
         _fault = f"{type(cause).__name__}: {cause}"
     _told, _cores = _Teller(tell), cores
@@ -311,7 +327,7 @@ def _keep_freed_memory() -> None:
             change(number, value)
 
 
-def _run_in_worker(task: Task) -> TaskResult:
+def _run_in_worker(task: Any) -> Any:
     if _fault is not None:
         raise AdapterContractError(
             f"a worker process cannot make the adapter that it was sent: {_fault}. "
@@ -323,6 +339,6 @@ def _run_in_worker(task: Task) -> TaskResult:
     if is_orphan():
         os._exit(1)
     try:
-        return run_task(_job, task, _told, idle_cores=_cores.idle)
+        return _work(_job, task, _told, idle_cores=_cores.idle)
     finally:
         _told.flush()

@@ -24,8 +24,9 @@ def lognormal(num_items, *, seed, sigma=1.0, noise=0.2):
 
 
 def estimate(plan, frames, stored):
-    def look(place):
-        return Look(frames=int(frames[place]), num_bytes=float(stored[place]))
+    def look(places):
+        for place in places:
+            yield Look(frames=int(frames[place]), num_bytes=float(stored[place]))
 
     return take_sample(plan, look)
 
@@ -172,8 +173,9 @@ def test_the_sample_grows_only_as_far_as_the_error_asks_for():
     told: list[int] = []
     plan = plan_of_sizes(files)
 
-    def look(place):
-        return Look(frames=int(frames[place]), num_bytes=2 * files[place])
+    def look(places):
+        for place in places:
+            yield Look(frames=int(frames[place]), num_bytes=2 * files[place])
 
     seen = take_sample(plan, look, expect=told.append)
     assert told == [plan.first] == [len(seen.looks)]
@@ -181,7 +183,9 @@ def test_the_sample_grows_only_as_far_as_the_error_asks_for():
     told.clear()
     plan = plan_of_sizes(files)
     seen = take_sample(
-        plan, lambda place: Look(num_bytes=stored[place]), expect=told.append
+        plan,
+        lambda places: [Look(num_bytes=stored[place]) for place in places],
+        expect=told.append,
     )
     assert told[0] == plan.first < told[1] < told[-1] == plan.most == len(seen.looks)
 
@@ -192,11 +196,12 @@ def test_it_grows_where_nothing_of_it_can_be_stored():
     plan = plan_of_sizes(sizes)
     first = {*plan.places[plan.order[: plan.first]].tolist()}
     seen = take_sample(
-        plan, lambda place: Look() if place in first else Look(num_bytes=100)
+        plan,
+        lambda places: [Look(num_bytes=100 * (place not in first)) for place in places],
     )
     assert len(seen.looks) > plan.first
     assert seen.total("num_bytes").value > 0
-    nothing = take_sample(plan, lambda _: Look())
+    nothing = take_sample(plan, lambda places: [Look() for _ in places])
     assert len(nothing.looks) == plan.most
     assert nothing.total("num_bytes").value == nothing.total("num_bytes").error == 0
 
@@ -362,7 +367,7 @@ def test_how_many_are_looked_at_is_told_before_and_when_it_grows():
 
 def test_no_items_are_no_sample():
     plan = plan_of_sizes([])
-    seen = take_sample(plan, lambda _: Look())
+    seen = take_sample(plan, lambda places: [Look() for _ in places])
     assert (plan.first, plan.most, seen.looks) == (0, 0, [])
     assert seen.total("num_bytes").value == 0
     assert len(seen.stand_for()) == 0

@@ -1,0 +1,123 @@
+"""The items of a sample looked at, by as many processes as there are."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import BrokenExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from gulpio2.errors import IngestError
+from gulpio2.ingest.crashes import (
+    CrashedItems,
+    CrashedWorkersError,
+    describe_crashes,
+)
+from gulpio2.ingest.looking import LookTask, look_at
+from gulpio2.ingest.workers import in_this_process, in_worker_processes
+from gulpio2.types import no_progress
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
+    from contextlib import AbstractContextManager
+
+    from gulpio2.ingest.extrapolation import Look
+    from gulpio2.ingest.looking import LookJob
+    from gulpio2.ingest.workers import Submit
+
+__all__ = ["Lookers"]
+
+
+class Lookers:
+    """Processes that look at items; an item that ends one is noted as an ingest would.
+
+    Parameters
+    ----------
+    job : LookJob
+        What all looks have in common.
+    num_workers : int
+        Processes; 1 is this one, which such an item ends.
+    """
+
+    def __init__(self, job: LookJob, num_workers: int) -> None:
+        self._job = job
+        self._num_workers = num_workers
+        self._crashed = CrashedItems(num_workers)
+        self._workers = ExitStack()
+        self._submit: Submit | None = None
+
+    def __enter__(self) -> Lookers:
+        """Start nothing yet."""
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """End the processes."""
+        self._workers.__exit__(*error)
+
+    def look(self, positions: Sequence[int]) -> Iterator[Look]:
+        """Look at items, a few ahead.
+
+        Parameters
+        ----------
+        positions : sequence of int
+            In the adapter, each once.
+
+        Yields
+        ------
+        Look
+            In the order of the positions.
+
+        Raises
+        ------
+        IngestError
+            Processes cannot be started, or end again and again.
+        """
+        waiting = deque(positions)
+        running: dict[int, Future[Look]] = {}
+        ahead = 2 * self._num_workers if self._num_workers > 1 else 1
+        for position in positions:
+            while position not in running or not _has_looked(running[position]):
+                try:
+                    while waiting and len(running) < ahead:
+                        task = LookTask(waiting[0])
+                        running[task.position] = self._hand_out(task)
+                        waiting.popleft()
+                    running[position].result()
+                except BrokenExecutor as error:
+                    left = [n for n, each in running.items() if not _has_looked(each)]
+                    waiting.extendleft(reversed(left))
+                    for each in left:
+                        del running[each]
+                    self._begin_anew(error, left)
+            yield running.pop(position).result()
+
+    def _hand_out(self, task: LookTask) -> Future[Look]:
+        if self._submit is None:
+            self._submit = self._workers.enter_context(self._begin())
+        return self._submit(task)
+
+    def _begin(self) -> AbstractContextManager[Submit]:
+        if self._num_workers == 1:
+            return in_this_process(self._job, no_progress, look_at)
+        return in_worker_processes(
+            self._num_workers, self._job, no_progress, self._crashed.items, look_at
+        )
+
+    def _begin_anew(self, error: BrokenExecutor, left: Sequence[int]) -> None:
+        """End what is left of the processes, and note what has ended one."""
+        self._submit = None
+        try:
+            self._workers.__exit__(type(error), error, error.__traceback__)
+        except CrashedWorkersError as cause:
+            tasks = [LookTask(position) for position in left]
+            if not self._crashed.take(cause.crashes, tasks):
+                raise IngestError(
+                    "a worker process ended without a word"
+                    f"{describe_crashes(cause.crashes)}: killed, out of memory, or "
+                    "crashed in a codec. Take fewer workers"
+                ) from cause
+
+
+def _has_looked(future: Future[Look]) -> bool:
+    return future.done() and not isinstance(future.exception(), BrokenExecutor)

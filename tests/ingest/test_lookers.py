@@ -1,0 +1,132 @@
+"""A dry run that looks at its sample in several processes."""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import os
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gulpio2.codecs.jpeg import EncoderSettings
+from gulpio2.errors import IngestError
+from gulpio2.ingest.survey import survey
+from gulpio2.testing import FrameAdapter
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    """Have two processes on a machine of one core as well."""
+    monkeypatch.setattr("gulpio2.ingest.survey.usable_cores", lambda: 2)
+
+
+class Ending(FrameAdapter):
+    """Frames like ramps, but for items that end the process that reads them."""
+
+    def __init__(self, end: Any, *positions: int, num_items: int = 30) -> None:
+        super().__init__(num_items=num_items, num_frames=3)
+        self.end, self.positions = end, positions
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["meta"]["number"] in self.positions:
+                item = {**item, "frames": self._ended()}
+            yield item
+
+    def _ended(self):
+        yield np.zeros((8, 8, 3), np.uint8)
+        self.end()
+
+
+def fault():
+    faulthandler.disable()  # that of the tests, which would write where this one is
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def exited():
+    os._exit(3)
+
+
+def look(adapter, num_workers=2, **options):
+    return survey(
+        adapter, EncoderSettings(), share=1, num_workers=num_workers, **options
+    )
+
+
+class Odd(FrameAdapter):
+    """Some items without frames, some that are no pictures, and ids that come again."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            number = item["meta"]["number"]
+            frames = item["frames"]
+            if number % 7 == 3:
+                frames = [np.zeros((8, 8), np.complex64)]
+            if number % 7 == 5:
+                frames = []
+            yield {**item, "frames": frames, "id": f"item{max(number, 2)}"}
+
+
+def test_several_processes_find_what_one_finds():
+    told: list[int] = []
+    alone = look(Odd(num_items=40, num_frames=30), 1)
+    both = look(
+        Odd(num_items=40, num_frames=30), progress=lambda items: told.append(items)
+    )
+    assert told == 40 * [1]
+    assert (both.sampled, both.frames) == (alone.sampled, alone.frames)
+    assert (both.num_bytes, both.error) == (alone.num_bytes, alone.error)
+    assert both.oddities == alone.oddities
+    kinds = {each.kind: each.sampled for each in both.oddities}
+    assert kinds == {"id taken": 2, "no frames": 5, "unreadable": 6}
+    for here, there in zip(alone.variants, both.variants, strict=True):
+        assert (here.quality, here.short_edge) == (there.quality, there.short_edge)
+        assert there.num_bytes == pytest.approx(here.num_bytes, rel=0.02)
+        assert there.read_frames_per_second > 0
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (fault, "reading it ended the process by SIGSEGV, as a fault in a decoder"),
+        (exited, "reading it ended the process twice (exit status 3)"),
+        (killed, "the process that read it was killed twice (SIGKILL)"),
+    ],
+)
+def test_an_item_that_ends_its_process_is_one_that_will_fail(end, told, caplog):
+    found = look(Ending(end, 4, 17))
+    (oddity,) = found.oddities
+    assert (oddity.kind, oddity.sampled, oddity.fails) == ("unreadable", 2, True)
+    assert all(told in example for example in oddity.examples)
+    assert ["position 4", "position 17"] == [
+        example[example.index("position") : example.index(")")]
+        for example in oddity.examples
+    ]
+    assert (found.sampled, found.frames) == (30, 28 * 3)
+    warned = [each for each in caplog.messages if "tried once more" in each]
+    assert len(warned) == (0 if end is fault else 2)
+
+
+class KilledBehind(FrameAdapter):
+    """Its process is killed behind the items, which is the fault of none."""
+
+    def iter_data(self, slice_element=None):
+        yield from super().iter_data(slice_element)
+        killed()
+
+
+def test_processes_that_are_killed_again_and_again_end_the_dry_run():
+    with pytest.raises(IngestError, match="ended without a word"):
+        look(KilledBehind(num_items=30))
+
+
+def test_no_process_is_left():
+    look(Ending(fault, 3))
+    assert multiprocessing.active_children() == []
