@@ -183,13 +183,15 @@ NEW = {
     ),
     "gulpio2.adapters:FrameFolderAdapter": (
         'folder, output_folder, *, file_extensions=[".jpg", ".jpeg", ".png"], '
-        'prefix="", shuffle=False, frame_size=-1, image_rate=None, id_rule="label-name"'
+        'prefix="", shuffle=False, frame_size=-1, image_rate=None, first_number=None, '
+        'id_rule="label-name"'
     ),
     "gulpio2.adapters:TableAdapter": (
         'table, output_folder=None, *, path_column="path", id_column="id", '
         'label_column=None, root_folder=None, media="auto", frame_size=-1, '
         "frame_rate=None, shuffle=False, delimiter=None, parse_values=True, "
-        "start_column=None, end_column=None, id_rule=None, path_template=None"
+        "start_column=None, end_column=None, id_rule=None, path_template=None, "
+        'prefix="", image_rate=None, first_number=None'
     ),
 }
 

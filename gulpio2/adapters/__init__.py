@@ -4,8 +4,8 @@ Every class of GulpIO2 0.0.4 is here under its name, and what an adapter of one'
 is made of. The modules, from the bottom:
 
 * `description`, `labels`, `label_numbers`, `cells`, `tables`, `endings`, `templates`,
-  `settings`, `naming`, `sources`, `path_sources`, `duplicates`: what adapters
-  share
+  `settings`, `naming`, `sources`, `image_folders`, `path_sources`, `duplicates`: what
+  adapters share
 * `base`: the contract, `AbstractDatasetAdapter`
 * `trees`: folders as labels, which `frame_folders`, `images` and `videos` build on
 * `frame_folders`: videos whose frames are image files already

@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gulpio2.adapters.image_folders import ImageTimes, folder_frames
 from gulpio2.adapters.naming import describe_series, series_of
-from gulpio2.adapters.settings import checked_frame_rate, checked_size
-from gulpio2.adapters.sources import IMAGE_FORMATS, OTHER_IMAGE_FORMATS, folder_frames
+from gulpio2.adapters.settings import checked_size
+from gulpio2.adapters.sources import IMAGE_FORMATS, OTHER_IMAGE_FORMATS
 from gulpio2.adapters.trees import FolderTreeAdapter, NameRule
 from gulpio2.format.wording import counted
-from gulpio2.media.folders import walk_files
+from gulpio2.media.folders import walk_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,6 +51,8 @@ class FrameFolderAdapter(FolderTreeAdapter):
     image_rate : float or str, optional
         Images a second in the video that they are of, by which they get times: samplers
         by seconds need these. Default, and for 0: they have none.
+    first_number : int, optional
+        The number of the image at 0 seconds. Default: that of each item's first image.
     id_rule : 'label-name' or 'path'
         Id of ``<folder>/x/run/v1/00001.jpg``: ``run-v1``, or ``x/run/v1``, which never
         collides.
@@ -60,8 +61,8 @@ class FrameFolderAdapter(FolderTreeAdapter):
     -----
     Metadata is ``id``, ``label``, ``path`` (the parent folder as found) and ``idx``.
     Numbers in the names of images count as numbers: ``2.jpg`` comes before ``10.jpg``.
-    Of numbers that are missing a warning tells. With `image_rate` they are times too:
-    the first image is at 0 seconds, and where some are missing, so are their times.
+    Of numbers that are missing a warning tells, also at the beginning where they are
+    times. With `image_rate` they are; where some are missing, so are their times.
     Images in `folder` itself, or in one that holds such folders, are left out with a
     warning.
     """
@@ -80,11 +81,13 @@ class FrameFolderAdapter(FolderTreeAdapter):
         shuffle: bool = False,
         frame_size: int = -1,
         image_rate: FrameRate | None = None,
+        first_number: int | None = None,
         id_rule: NameRule = "label-name",
     ) -> None:
         self.frame_size = checked_size("frame_size", frame_size)
         self.prefix = prefix
-        self.image_rate = checked_frame_rate(image_rate, "image_rate")
+        self._times = ImageTimes.checked(image_rate, first_number)
+        self.image_rate, self.first_number = self._times
         super().__init__(
             folder, output_folder, file_extensions, shuffle, id_rule=id_rule
         )
@@ -96,7 +99,7 @@ class FrameFolderAdapter(FolderTreeAdapter):
             formats=[ending.removeprefix(".") for ending in self.file_extensions],
             prefix=self.prefix,
             frame_size=self.frame_size,
-            image_rate=self.image_rate,
+            times=self._times,
         )
 
     def _find(self, folder: StrPath) -> Iterable[tuple[str, str]]:
@@ -107,10 +110,12 @@ class FrameFolderAdapter(FolderTreeAdapter):
         left_out: Counter[str] = Counter()
         none_taken: dict[str, str] = {}
         some_taken: dict[str, str] = {}
-        for parent, group in groupby(walk_files(folder), itemgetter(0)):
-            names = [name for _, name in group]
+        empty: list[str] = []
+        for parent, names, has_more in walk_folders(folder):
             images = [name for name in names if name.endswith(endings)]
             left_out.update(Path(name).suffix for name in {*names}.difference(images))
+            if not (images or has_more or parent == root or self._has_others(names)):
+                empty.append(parent)
             taken = [name for name in images if name.startswith(self.prefix)]
             if taken:
                 found[parent] = len(taken)
@@ -124,6 +129,12 @@ class FrameFolderAdapter(FolderTreeAdapter):
         self._tell_of_endings(left_out, folder)
         self._tell_of_prefix(none_taken, "nothing is taken out of")
         self._tell_of_prefix(some_taken, "a part of the images is taken out of")
+        if empty:
+            logger.warning(
+                "%s without images: %s. Bring back what is missing, or take them away",
+                counted(len(empty), "folder"),
+                _named(empty, ", "),
+            )
         # Each folder that another one with images is in.
         above = {root}
         for item in found:
@@ -139,18 +150,23 @@ class FrameFolderAdapter(FolderTreeAdapter):
             )
         return [os.path.split(each) for each in sorted(found.keys() - above)]
 
+    def _has_others(self, names: list[str]) -> bool:
+        """Tell whether there are images that a warning tells of by their endings."""
+        return any(Path(name).suffix.lower() in self.known_endings for name in names)
+
     def _tell_of_prefix(self, folders: dict[str, str], what: str) -> None:
         """Warn of folders of which a prefix was perhaps not meant to leave images."""
         if folders:
-            named = [f"{each}: {folders[each]}" for each in sorted(folders)[:_NAMED]]
-            more = (
-                f" (and {len(folders) - _NAMED} more)" if len(folders) > _NAMED else ""
-            )
             logger.warning(
-                "%s %s, since these names do not begin with %r (prefix): %s%s",
+                "%s %s, since these names do not begin with %r (prefix): %s",
                 what,
                 counted(len(folders), "folder"),
                 self.prefix,
-                "; ".join(named),
-                more,
+                _named([f"{each}: {told}" for each, told in folders.items()], "; "),
             )
+
+
+def _named(told: list[str], between: str) -> str:
+    """Name the first of what is told of folders, and count the others."""
+    more = f" (and {len(told) - _NAMED} more)" if told[_NAMED:] else ""
+    return between.join(sorted(told)[:_NAMED]) + more

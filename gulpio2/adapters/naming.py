@@ -20,7 +20,8 @@ __all__ = [
     "numbers_of",
     "series_of",
     "warn_of_folder",
-    "warn_of_gaps",
+    "warn_of_late_beginning",
+    "warn_of_numbers",
     "warn_of_several_series",
 ]
 
@@ -104,20 +105,30 @@ def numbers_of(names: Sequence[str]) -> list[int] | None:
 
     Examples
     --------
-    >>> numbers_of(["v1_img_0009.jpg", "v1_img_0010.png"])
-    [9, 10]
+    >>> numbers_of(["v1_img_0009.jpg", "v1_img_0010.png"]), numbers_of(["a7.jpg"])
+    ([9, 10], [7])
+    """
+    numbers = _numbers(names)
+    is_ascending = all(a < b for a, b in pairwise(numbers))
+    return numbers if numbers and is_ascending else None
+
+
+def _numbers(names: Sequence[str]) -> list[int]:
+    """Give the one number in which names differ; nothing where they differ otherwise.
+
+    Of a single name it is the last one.
     """
     ends = names[0], names[-1]
+    if ends[0] == ends[1]:
+        ends = ends[0].rpartition(".")[0], ends[1]
     before = os.path.commonprefix(ends).rstrip("0123456789")  # noqa: RUF071  # of names
     number = re.compile(re.escape(before) + r"([0-9]+)\.[A-Za-z]+")
     numbers = [int(each[1]) for each in map(number.fullmatch, names) if each]
-    is_one_each = len(numbers) == len(names)
-    is_ascending = all(a < b for a, b in pairwise(numbers))
-    return numbers if is_one_each and is_ascending else None
+    return numbers if len(numbers) == len(names) else []
 
 
-def warn_of_gaps(folder: StrPath, names: Sequence[str]) -> None:
-    """Warn where the numbers in the names of an item's images leave some out.
+def warn_of_numbers(folder: StrPath, names: Sequence[str], *, is_timed: bool) -> None:
+    """Warn where the numbers of an item's images leave some out, or come twice.
 
     Those of every fifth image of a video leave out none.
 
@@ -127,35 +138,69 @@ def warn_of_gaps(folder: StrPath, names: Sequence[str]) -> None:
         Of the item.
     names : sequence of str
         Sorted by their numbers.
+    is_timed : bool
+        Whether the numbers are times as well.
     """
-    ends = numbers_of([names[0], names[-1]])
-    if ends is None or ends[-1] - ends[0] < len(names):  # of most folders
+    ends = _numbers([names[0], names[-1]] if len(names) > 1 else names)
+    is_full = not ends or ends[-1] - ends[0] == len(names) - 1
+    if is_full and len({*map(len, names)}) == 1:  # of most folders
         return
-    numbers = numbers_of(names) or []
+    numbers = _numbers(names)
+    twice = [n for n, (a, b) in enumerate(pairwise(numbers)) if a == b]
+    if twice:
+        warn_of_folder(
+            folder,
+            "numbers of images come twice",
+            "images in %s have the same number, as %s and %s (%s of %s): all of them "
+            "are frames of the one item. Move those that are not to another folder",
+            *(names[twice[0]], names[twice[0] + 1]),
+            *(str(len(twice)), str(len(names))),
+        )
+        return
+    if gaps := _gaps(numbers):
+        step = min(b - a for a, b in pairwise(numbers))
+        expected = (numbers[-1] - numbers[0]) // step + 1
+        more = [f"{len(gaps) - _MAX_GAPS} more gaps"] if gaps[_MAX_GAPS:] else []
+        effect = "at their times there is nothing"
+        if not is_timed:
+            effect = "what is on either side of a gap is stored as if it followed"
+        warn_of_folder(
+            folder,
+            "numbers of images are missing",
+            "images are missing in %s by their numbers, %s of %s: %s; %s. Bring back "
+            "what is missing, or leave the item out",
+            *(str(expected - len(numbers)), str(expected)),
+            *(", ".join([*gaps[:_MAX_GAPS], *more]), effect),
+        )
+
+
+def _gaps(numbers: Sequence[int]) -> list[str]:
+    """Name the numbers that are missing in a row; nothing of what is none."""
     steps = [b - a for a, b in pairwise(numbers)]
     step = min(steps, default=0)
     # Times, and what was drawn at random, are no numbers of a row.
-    if 2 * steps.count(step) <= len(steps) or any(each % step for each in steps):
-        return
-    gaps = [
+    if 2 * steps.count(step) < len(steps) or any(each % step for each in steps):
+        return []
+    return [
         f"{a + step}" if b == a + 2 * step else f"{a + step} to {b - step}"
         for a, b in pairwise(numbers)
         if b > a + step
     ]
-    if not gaps:
-        return
-    expected = (numbers[-1] - numbers[0]) // step + 1
-    more = [f"{len(gaps) - _MAX_GAPS} more gaps"] if gaps[_MAX_GAPS:] else []
-    warn_of_folder(
-        folder,
-        "numbers of images are missing",
-        "images are missing in %s by their numbers, %s of %s: %s. What is on either "
-        "side of a gap is stored as if it followed: bring back what is missing, or "
-        "leave the item out",
-        str(expected - len(numbers)),
-        str(expected),
-        ", ".join([*gaps[:_MAX_GAPS], *more]),
-    )
+
+
+def warn_of_late_beginning(folder: StrPath, numbers: Sequence[int]) -> None:
+    """Warn where nothing says whether images that begin late are all there are."""
+    step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
+    if numbers[0] > step:
+        warn_of_folder(
+            folder,
+            "images begin with a later number than 1",
+            "the images in %s begin with number %s, which is taken for the image at 0 "
+            "seconds. If images before it are missing, or numbers count from the "
+            "beginning of a recording, give first_number, as 1 (on the command line "
+            "--first-number 1)",
+            str(numbers[0]),
+        )
 
 
 def warn_of_folder(folder: StrPath, what: str, message: str, *args: str) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gulpio2.adapters.endings import ANY_ENDING, find_by_ending
+from gulpio2.adapters.image_folders import NO_TIMES, ImageTimes, folder_frames
 from gulpio2.adapters.sources import (
     IMAGE_FORMATS,
     OTHER_IMAGE_FORMATS,
     VIDEO_FORMATS,
-    folder_frames,
     image_frames,
     video_frames,
 )
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gulpio2.format.rates import FrameRate
     from gulpio2.types import FrameSource
 
-__all__ = ["MediaKind", "Times", "find_path", "is_url", "open_path"]
+__all__ = ["FolderImages", "MediaKind", "Times", "find_path", "is_url", "open_path"]
 
 MediaKind = Literal["auto", "video", "image", "folder"]
 # Videos that may lie beside the one that they are of.
@@ -32,12 +32,22 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 Times = tuple[float, float] | None
 
 
+class FolderImages(NamedTuple):
+    """What is taken of a folder of images."""
+
+    prefix: str = ""
+    """What their names begin with."""
+    times: ImageTimes = NO_TIMES
+    """When they are shown."""
+
+
 def open_path(
     path: str,
     media: MediaKind,
     frame_size: int,
     frame_rate: FrameRate | None,
     times: Times,
+    images: FolderImages,
 ) -> FrameSource:
     """Find out what a path leads to, once its frames are wanted.
 
@@ -54,6 +64,8 @@ def open_path(
         Frames a second to resample a video to. None: as they are.
     times : tuple of float, optional
         Of an excerpt of a video, in seconds. None for all.
+    images : FolderImages
+        Which of the images of a folder, and when they are shown.
 
     Raises
     ------
@@ -88,7 +100,7 @@ def open_path(
     if media == "image" or (media == "auto" and ending in IMAGE_FORMATS):
         return image_frames([path], frame_size=frame_size)
     if media == "folder" or Path(path).is_dir():
-        return _folder(path, frame_size)
+        return _folder(path, frame_size, images)
     if not Path(path).exists():
         raise SourceNotFoundError(
             f"There is no {path!r}. Check the path column or the path template, or say "
@@ -134,11 +146,15 @@ def find_path(path: str, media: MediaKind, times: Times) -> str:
     return find_by_ending(path, *formats)
 
 
-def _folder(path: str, frame_size: int) -> FrameSource:
+def _folder(path: str, frame_size: int, images: FolderImages) -> FrameSource:
     """Take the images of a folder, whatever the case of their endings."""
     files = find_files(path, max_depth=0) if Path(path).is_dir() else ()
     endings = {Path(name).suffix[1:] for _, name in files}
     taken = {ending for ending in endings if ending.lower() in IMAGE_FORMATS}
     return folder_frames(
-        path, formats=sorted(taken or IMAGE_FORMATS), frame_size=frame_size
+        path,
+        formats=sorted(taken or IMAGE_FORMATS),
+        prefix=images.prefix,
+        frame_size=frame_size,
+        times=images.times,
     )

@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.cells import as_seconds, parse_column
 from gulpio2.adapters.endings import ANY_ENDING
+from gulpio2.adapters.image_folders import ImageTimes
 from gulpio2.adapters.label_numbers import label_key, number_labels
 from gulpio2.adapters.labels import read_label_file
-from gulpio2.adapters.path_sources import MediaKind, find_path, is_url, open_path
+from gulpio2.adapters.path_sources import (
+    FolderImages,
+    MediaKind,
+    find_path,
+    is_url,
+    open_path,
+)
 from gulpio2.adapters.settings import check_choice, checked_frame_rate, checked_size
 from gulpio2.adapters.sources import DeferredFrames
 from gulpio2.adapters.tables import Table, read_table
@@ -73,6 +80,12 @@ class TableAdapter(AbstractDatasetAdapter):
         Length of the short edge in pixels; below 1: as it is.
     frame_rate : float or str, optional
         Frames a second to resample videos to. Default: as they are.
+    prefix : str
+        What the names of the images of a folder must begin with.
+    image_rate : float or str, optional
+        Images a second of folders, by which they get times. Default: they have none.
+    first_number : int, optional
+        The number of the image at 0 seconds. Default: that of each item's first image.
     shuffle : bool
         Whether to permute the items, with the global `random` state.
     delimiter : str, optional
@@ -132,6 +145,9 @@ class TableAdapter(AbstractDatasetAdapter):
         end_column: str | None = None,
         id_rule: IdRule | None = None,
         path_template: StrPath | None = None,
+        prefix: str = "",
+        image_rate: FrameRate | None = None,
+        first_number: int | None = None,
     ) -> None:
         if not isinstance(table, (str, os.PathLike)):
             raise TypeError(
@@ -161,6 +177,10 @@ class TableAdapter(AbstractDatasetAdapter):
         self.media = media
         self.frame_size = checked_size("frame_size", frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
+        times = ImageTimes.checked(image_rate, first_number)
+        self.prefix = prefix
+        self.image_rate, self.first_number = times
+        self._images = FolderImages(prefix, times)
         content = read_table(table, delimiter=delimiter, parse_values=False)
         self._paths = (
             _checked(content, "path_column", path_column, str)
@@ -276,9 +296,9 @@ class TableAdapter(AbstractDatasetAdapter):
         return path if is_url(path) else str(Path(self.root_folder, path))
 
     def _frames(self, row: int) -> FrameSource:
-        path, options = self._source(row), (self.frame_size, self.frame_rate)
-        times = self._times_of(row)
-        return DeferredFrames(partial(open_path, path, self.media, *options, times))
+        options = (self.frame_size, self.frame_rate, self._times_of(row), self._images)
+        path = self._source(row)
+        return DeferredFrames(partial(open_path, path, self.media, *options))
 
     def _times_of(self, row: int) -> Times:
         return None if self._times is None else self._times[row]

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
+from gulpio2.adapters.image_folders import folder_frames
 from gulpio2.adapters.label_numbers import label_key
 from gulpio2.adapters.labels import Custom20BNAdapterMixin, labelled_rows
 from gulpio2.adapters.settings import checked_frame_rate, checked_size
-from gulpio2.adapters.sources import folder_frames, single_video_frames, video_frames
+from gulpio2.adapters.sources import single_video_frames, video_frames
 from gulpio2.adapters.tables import read_json_file
 from gulpio2.errors import (
     NotOneVideoError,

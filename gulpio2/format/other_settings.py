@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gulpio2.format.rates import parse_frame_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gulpio2.format.manifest import Run
     from gulpio2.types import JsonValue, StrPath
@@ -29,7 +29,12 @@ _OF_ADAPTER = {
     "frame_size": "frame_size",
     "img_size": "frame_size",
     "frame_rate": "frame_rate",
+    "image_rate": "image_rate",
+    "first_number": "first_number",
+    "prefix": "prefix",
 }
+# Those of which None is what the source has.
+_OF_SOURCE = frozenset({"frame_size", "img_size", "frame_rate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +43,22 @@ class SettingChange:
 
     setting: str
     """``quality`` or ``subsampling``, or the adapter's word: ``frame_size``,
-    ``img_size``, ``frame_rate``."""
+    ``img_size``, ``frame_rate``, and of images ``prefix``, ``image_rate`` and
+    ``first_number``."""
     before: tuple[JsonValue, ...]
-    """What the runs before had, each value once; None for what the source has."""
+    """What the runs before had, each value once; None for what the source has, or
+    where there is none."""
     now: JsonValue
     """What this run has."""
 
     def __str__(self) -> str:
         """Give name, new and old value."""
-        before = " and ".join(map(_shown, self.before))
-        return f"{self.setting} {_shown(self.now)} (until now {before})"
+        none = "as in the source" if self.setting in _OF_SOURCE else "none"
+        now, *before = (
+            none if value in (None, "") else str(value)
+            for value in (self.now, *self.before)
+        )
+        return f"{self.setting} {now} (until now {' and '.join(before)})"
 
 
 def changed_settings(
@@ -151,9 +162,10 @@ def _settings(
         if name in encoder:
             found[name] = _Setting(name, repr(encoder[name]), encoder[name])
     for name, kind in _OF_ADAPTER.items():
-        if name in options:
+        # An adapter of somebody's own may call anything its prefix.
+        if name in options and (kind != "prefix" or "image_rate" in options):
             value = options[name]
-            meaning = _rate(value) if kind == "frame_rate" else _size(value)
+            meaning = _MEANINGS.get(kind, str)(value)
             shown = None if meaning is None else value
             found[kind] = _Setting(name, repr(meaning), shown)
     return found
@@ -174,5 +186,13 @@ def _rate(value: Any) -> Any:
         return value
 
 
-def _shown(value: JsonValue) -> str:
-    return "as in the source" if value is None else str(value)
+def _number(value: Any) -> Any:
+    return None if value is None else str(value)  # a command line gives a text
+
+
+_MEANINGS: dict[str, Callable[[Any], Any]] = {
+    "frame_size": _size,
+    "frame_rate": _rate,
+    "image_rate": _rate,
+    "first_number": _number,
+}

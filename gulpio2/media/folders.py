@@ -27,7 +27,7 @@ __all__ = [
     "get_single_video_path",
     "is_folder",
     "join_path",
-    "walk_files",
+    "walk_folders",
 ]
 
 
@@ -123,16 +123,21 @@ def find_files(
     One listing per folder and no call per file on usual file systems. Links to
     folders are followed, except to a folder that they lie in.
     """
-    found = walk_files(folder, max_depth=max_depth)
+    found = [
+        (parent, name)
+        for parent, names, _ in walk_folders(folder, max_depth=max_depth)
+        for name in names
+    ]
     return sorted(found, key=lambda entry: join_path(*entry))
 
 
-def walk_files(
+def walk_folders(
     folder: StrPath, *, max_depth: int | None = None
-) -> Iterator[tuple[str, str]]:
-    """Give what `find_files` does, one folder after another, while it is found.
+) -> Iterator[tuple[str, list[str], bool]]:
+    """Give folders one by one: each with its files, and whether others are in it.
 
-    There may be millions of files, which a list of them does not have to hold.
+    Parameters, errors and links as of `find_files`. There may be millions of files,
+    which a list of them does not have to hold.
     """
     root = str(Path(folder))
     # Folders to look into, each with those that it lies in: there may be more of these
@@ -156,11 +161,13 @@ def walk_files(
         if identity in ancestors:
             continue
         inside = (*ancestors, identity)
+        files: list[str] = []
+        below: list[str] = []
         for entry in entries:
-            if not is_folder(entry):
-                yield folder, entry.name
-            elif max_depth is None or len(ancestors) < max_depth:
-                waiting.append((join_path(folder, entry.name), inside))
+            (below if is_folder(entry) else files).append(entry.name)
+        if max_depth is None or len(ancestors) < max_depth:
+            waiting += [(join_path(folder, name), inside) for name in below]
+        yield folder, files, bool(below)
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:

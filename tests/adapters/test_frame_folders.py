@@ -10,7 +10,7 @@ import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.adapters import FrameFolderAdapter
-from gulpio2.errors import IngestSettingError, SourceNotFoundError
+from gulpio2.errors import IngestSettingError, SourceNotFoundError, SourceReadError
 from gulpio2.sanity import check_directory
 from gulpio2.testing.adapters import AdapterTests
 
@@ -158,12 +158,13 @@ def told_of(folder, make_jpeg, caplog, names):
 @pytest.mark.parametrize(
     ("numbers", "told"),
     [
-        ([1, 2, 3, 5], "1 of 5: 4."),
-        ([7, 8, 12, 13, 14, 16], "4 of 10: 9 to 11, 15."),
-        ([10, 20, 30, 60, 70], "2 of 7: 40 to 50."),
+        ([1, 2, 3, 5], "1 of 5: 4;"),
+        ([1, 2, 4], "1 of 4: 3;"),
+        ([7, 8, 12, 13, 14, 16], "4 of 10: 9 to 11, 15;"),
+        ([10, 20, 30, 60, 70], "2 of 7: 40 to 50;"),
         (
             [n for n in range(20) if n % 4 != 2],
-            "5 of 20: 2, 6, 10, 2 more gaps.",
+            "5 of 20: 2, 6, 10, 2 more gaps;",
         ),
     ],
 )
@@ -171,6 +172,14 @@ def test_numbers_that_are_missing_are_told(numbers, told, tmp_path, make_jpeg, c
     names = [f"v2_img_{number:05}.jpg" for number in numbers]
     (message,) = told_of(tmp_path, make_jpeg, caplog, names)
     assert f"missing in {tmp_path}/a/v by their numbers, {told}" in message
+
+
+def test_numbers_that_come_twice_are_told(tmp_path, make_jpeg, caplog):
+    names = [f"img_{n:05}.jpg" for n in (1, 2, 3)] + ["img_2.jpg", "img_4.jpg"]
+    (message,) = told_of(tmp_path, make_jpeg, caplog, names)
+    assert (
+        "a/v have the same number, as img_00002.jpg and img_2.jpg (1 of 5)" in message
+    )
 
 
 @pytest.mark.parametrize(
@@ -209,6 +218,52 @@ def test_with_their_rate_images_have_times(names, pts, tmp_path, make_jpeg):
         times = list(item.extras.pts), item.extras.time_base
         assert times == (pts, Fraction(1001, 30000))
         assert item.frame_indices_at([pts[-1] * 1001 / 30000]) == [len(pts) - 1]
+
+
+def test_numbers_may_count_from_the_beginning_of_a_recording(
+    tmp_path, make_jpeg, caplog
+):
+    """As those of AVA: of 25 images a second, at second 900."""
+    for number in (22501, 22502, 22504):
+        make_jpeg(tmp_path / "a" / "v" / f"img_{number:06}.jpg", 5)
+    make_jpeg(tmp_path / "a" / "one" / "img_000003.jpg", 5)
+
+    def ticks(**options):
+        adapter = FrameFolderAdapter(tmp_path, "out", image_rate=25, **options)
+        return [
+            [frame.pts for frame in item["frames"].stored()]
+            for item in adapter.iter_data()
+        ]
+
+    assert ticks(first_number=1) == [[2], [22500, 22501, 22503]]
+    assert [each for each in caplog.messages if "begin with" in each] == []
+    assert ticks() == [[0], [0, 1, 3]]
+    told = [each for each in caplog.messages if "first_number, as 1" in each]
+    assert len(told) == 2
+    assert "a/v begin with number 22501, which is taken for the image at 0" in told[1]
+
+
+def test_a_first_number_needs_numbers_and_a_rate(tmp_path, make_jpeg):
+    for name in ("left.jpg", "right.jpg"):
+        make_jpeg(tmp_path / "a" / "v" / name, 5)
+    with pytest.raises(IngestSettingError, match="without image_rate images have no"):
+        FrameFolderAdapter(tmp_path, "out", first_number=1)
+    adapter = FrameFolderAdapter(tmp_path, "out", image_rate=25, first_number=1)
+    (item,) = adapter.iter_data()
+    with pytest.raises(SourceReadError, match="a/v' have no number each"):
+        list(item["frames"])
+
+
+def test_folders_without_images_are_told_of(frames, caplog):
+    for number in range(5):
+        (frames / "run" / f"empty{number}").mkdir()
+    (frames / "run" / "empty0" / "img_1.jpg.part").write_bytes(b"")
+    (frames / "run" / "other").mkdir()
+    (frames / "run" / "other" / "1.JPG").write_bytes(b"")
+    assert len(FrameFolderAdapter(frames, "out")) == 3
+    (told,) = [each for each in caplog.messages if "without images" in each]
+    assert told.startswith(f"5 folders without images: {frames}/run/empty0, ")
+    assert "empty3 (and 1 more). Bring back" in told
 
 
 def test_without_a_rate_images_have_no_times(frames, tmp_path):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gulpio2.adapters.image_folders import folder_frames
 from gulpio2.adapters.sources import (
     DeferredFrames,
-    folder_frames,
     image_frames,
     single_video_frames,
     video_frames,

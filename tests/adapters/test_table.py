@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import random
+from fractions import Fraction
 
 import pytest
 
 from gulpio2.adapters import TableAdapter
-from gulpio2.errors import IngestError, SourceReadError
+from gulpio2.errors import IngestError, IngestSettingError, SourceReadError
 from gulpio2.testing.adapters import AdapterTests
 
 CSV = (
@@ -318,3 +319,19 @@ def test_two_rows_of_one_id_are_told_apart_by_their_sources(tmp_path):
 def test_rows_in_memory_are_no_table_which_is_a_file(rows):
     with pytest.raises(TypeError, match=r"table is .*; give the path of a file\. Rows"):
         TableAdapter(rows)
+
+
+def test_of_folders_it_says_which_images_and_when(tmp_path, make_jpeg, caplog):
+    for number in (3, 4):
+        make_jpeg(tmp_path / "a" / f"img_{number}.jpg", 100)
+        make_jpeg(tmp_path / "a" / f"flow_{number}.jpg", 5)
+    table = tmp_path / "t.csv"
+    table.write_text("path,id\na,one\n")
+    adapter = TableAdapter(table, prefix="img_", image_rate="25", first_number=1)
+    (item,) = adapter.iter_data()
+    assert [frame.pts for frame in item["frames"].stored()] == [2, 3]
+    assert item["frames"].time_base == Fraction(1, 25)
+    assert min(image.mean() for image in item["frames"]) > 90
+    assert caplog.messages == []
+    with pytest.raises(IngestSettingError, match="without image_rate"):
+        TableAdapter(table, first_number=1)

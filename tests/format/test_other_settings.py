@@ -27,6 +27,14 @@ from gulpio2.format.other_settings import changed_settings
         ({"frame_rate": "29.97"}, {"frame_rate": 29.97}, []),
         ({"frame_rate": "each key frame"}, {"frame_rate": ["a"]},
          ["frame_rate ['a'] (until now each key frame)"]),
+        ({"image_rate": "25"}, {"image_rate": 25.0}, []),
+        ({"image_rate": 25}, {"image_rate": None}, ["image_rate none (until now 25)"]),
+        ({"first_number": "1"}, {"first_number": 1}, []),
+        ({"first_number": None}, {"first_number": 0},
+         ["first_number 0 (until now none)"]),
+        ({"prefix": "img_", "image_rate": 0}, {"prefix": "", "image_rate": None},
+         ["prefix none (until now img_)"]),
+        ({"prefix": "a/"}, {"prefix": "b/"}, []),
     ],
 )  # fmt: skip
 def test_settings_are_compared_by_what_they_mean(old, new, told):
