@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gulpio2.torch.job import Job
     from gulpio2.torch.plan import Sample
     from gulpio2.torch.seeding import SampleIndex
-    from gulpio2.torch.views import Region
 
 __all__ = ["Batch", "make_batch"]
 
@@ -43,6 +42,11 @@ class Batch:
         Damaged samples that were left out of it.
     num_substituted : int
         Samples in it that stand in for damaged ones.
+
+    Notes
+    -----
+    What else is known of the samples is made when it is asked for: `infos`,
+    `frame_indices`, `valid`, `regions`, `indices`, `positions` and `seeds`.
     """
 
     # Most trainers never look at the properties below, so each is made when it is asked
@@ -79,13 +83,14 @@ class Batch:
         return self._stacked(valid, np.bool_)
 
     @cached_property
-    def regions(self) -> list[tuple[Region | None, ...]]:
+    def regions(self) -> list[Any]:
         """What the view shows of each sample's frames, in pixels of the stored ones.
 
-        One `Region`; of a view with a true ``each_clip``, but in test mode, one for
-        each clip, and None where a clip has no frames. Without a view there are none.
+        A `Region` each. Where the view chose one for each clip (a true ``each_clip``,
+        and no test mode), a tuple of these. None without a view, and in the place of
+        what has no frames.
         """
-        return [sample.regions for _, sample in self._made]
+        return [sample.region for _, sample in self._made]
 
     @cached_property
     def indices(self) -> npt.NDArray[np.int64]:

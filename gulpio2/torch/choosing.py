@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import logging
 import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from gulpio2 import sampling
 from gulpio2.sampling import NO_FRAME, ClipIndices, by_index, by_time
@@ -19,7 +21,10 @@ __all__ = [
     "require_clip",
     "sampler_of",
     "takes_rng",
+    "warn_of_no_frames",
 ]
+
+_logger = logging.getLogger(__name__)
 
 # Number of frames, or their times, and the keyword rng, None in test mode.
 ClipSampler: TypeAlias = Callable[..., ClipIndices]
@@ -96,3 +101,23 @@ def name_of_sampler(sampler: ClipSampler, *, timed: bool) -> str | None:
         sampler = sampler.func
     names = _BY_TIME if timed else _BY_INDEX
     return next((name for name in names if sampler is getattr(sampling, name)), None)
+
+
+def warn_of_no_frames(id_: str, times: npt.NDArray[np.float64]) -> None:
+    """Warn of a clip of which every frame stands for one that is not there.
+
+    Parameters
+    ----------
+    id_ : str
+        The item.
+    times : numpy.ndarray
+        When its frames are shown, in seconds, ascending.
+    """
+    _logger.warning(
+        "of the clip that the sampler chose no frame is in item %r, whose frames are "
+        "at %g to %g seconds: see whether its seconds count from the same beginning. "
+        "Further ones are not told, and `valid` is False for each of their frames",
+        id_,
+        times[0],
+        times[-1],
+    )

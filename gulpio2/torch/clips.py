@@ -22,6 +22,7 @@ from gulpio2.torch.choosing import (
     require_clip,
     sampler_of,
     takes_rng,
+    warn_of_no_frames,
 )
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.recycling import get_samples
@@ -248,6 +249,8 @@ class GulpClipDataset(_FrameDataset):
 
     # Arguments of the sampler that were looked at last: do they take a generator?
     _is_random: tuple[Any, bool] = (None, False)
+    # Whether a warning has told of a clip of which no frame is there.
+    _has_told: bool = False
 
     def __init__(
         self,
@@ -306,6 +309,10 @@ class GulpClipDataset(_FrameDataset):
                 "give the dataset sample_by='index', or a sampler that goes by times"
             ) from cause
         require_chosen(chosen.indices.ravel().tolist())
+        is_elsewhere = chosen.valid.size and not chosen.valid.any()
+        if is_elsewhere and not self._has_told:
+            self._has_told = True
+            warn_of_no_frames(info["id"], times[order])
         indices = np.where(chosen.indices < 0, NO_FRAME, order[chosen.indices])
         return ClipIndices(indices, chosen.valid)
 

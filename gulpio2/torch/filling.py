@@ -269,7 +269,7 @@ class SampleMaker:
             regions.append(region)
         for row, earlier in plan.again:
             rows[row][...] = rows[earlier]
-        return _sample_of(plan, () if self._pixels.view is None else (*regions,))
+        return _sample_of(plan, tuple(regions) if plan.parts else regions[0])
 
 
 def _told(error: BaseException, draw: SampleIndex) -> BaseException:
@@ -284,5 +284,5 @@ def _told(error: BaseException, draw: SampleIndex) -> BaseException:
     return told
 
 
-def _sample_of(plan: Plan, regions: tuple[Region | None, ...] = ()) -> Sample:
-    return Sample(plan.info, plan.leaf.target_of(plan.info), plan.chosen, regions)
+def _sample_of(plan: Plan, region: Any = None) -> Sample:
+    return Sample(plan.info, plan.leaf.target_of(plan.info), plan.chosen, region)

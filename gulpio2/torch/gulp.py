@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gulpio2.errors import ItemNotFoundError
 from gulpio2.torch.annotations import load_annotations
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.listing import Listing
@@ -16,11 +17,14 @@ from gulpio2.torch.source import GulpSource
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
 __all__ = ["GulpDataset"]
+
+# Items that are named where annotations are about none.
+_NAMED = 4
 
 _NO_PREFIX: Mapping[str, str] = MappingProxyType({})
 
@@ -37,8 +41,9 @@ class GulpDataset(BaseDataset):
     source : path, FrameReader, or a sequence of them
         A gulp directory, something that can be read like one, or several.
     ann_file : str, optional
-        Annotation file whose samples name items by ``id``. Default: a sample per item,
-        with the metadata that is stored with it.
+        Annotation file whose samples name items by ``id``, some of them perhaps several
+        times; what else an entry has stands before the item's metadata. Default: a
+        sample per item, with the metadata that is stored with it.
     metainfo, data_root, data_prefix, filter_cfg, indices, serialize_data, pipeline
         As in `BaseDataset`; `source` is joined to `data_root` too.
     test_mode, lazy_init, max_refetch
@@ -184,9 +189,34 @@ class GulpDataset(BaseDataset):
         else:
             metainfo, entries = load_annotations(self.ann_file)
             self._add_metainfo(metainfo)
-            samples = self._parse_all(map(self.source.describe, entries))
+            samples = self._parse_all(self._annotated(entries))
         self._add_metainfo(self.source.metainfo(known=self._metainfo))
         return samples
+
+    def _annotated(self, entries: Sequence[Any]) -> Iterator[dict[str, Any]]:
+        """Describe the items that entries name, or say which there are not."""
+        missing: list[ItemNotFoundError] = []
+        for entry in entries:
+            try:
+                described = self.source.describe(entry)
+            except ItemNotFoundError as error:
+                missing.append(error)
+                continue
+            if not missing:
+                yield described
+        if not missing:
+            return
+        first = missing[0]
+        if not missing[1:]:
+            raise first
+        names = ", ".join(repr(error.args[0]) for error in missing[:_NAMED])
+        more = f" and {len(missing) - _NAMED} more" if missing[_NAMED:] else ""
+        raise ItemNotFoundError(
+            f"{len(missing)} of {len(entries)} annotations in {self.ann_file} name "
+            f"items that are not in {self.source!r}: {names}{more}. Take them out of "
+            "the file, as those whose 'id' is not in the directory",
+            first.args[0],
+        )
 
     def get_cat_ids(self, idx: int) -> list[int]:
         """Give the categories of a sample: ``[idx]`` of its metadata.

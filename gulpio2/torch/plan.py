@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from gulpio2.torch.seeding import SampleIndex
-    from gulpio2.torch.views import Region
 
 __all__ = ["Plan", "Sample", "plan_sample"]
 
@@ -30,9 +29,9 @@ class Sample(NamedTuple):
     """As the dataset's ``target`` says; None without one."""
     chosen: ClipIndices
     """The frames, by their index in the item."""
-    regions: tuple[Region | None, ...] = ()
-    """What the view has chosen, for all its frames or for each clip in turn; None for a
-    clip without frames. Nothing without a view."""
+    region: Any = None
+    """What the view has chosen: a `Region`, or a tuple of one for each clip where it
+    chose for each. None without a view, and for what has no frames."""
     substituted: bool = False
     """Whether it stands in for a damaged one."""
 

@@ -267,6 +267,18 @@ def test_an_annotation_of_no_item_is_refused(entry, error, message, make_directo
         GulpDataset(folder, ann_file=annotate(folder, [entry]))
 
 
+def test_annotations_of_items_that_are_gone_are_counted(make_directory):
+    folder = make_directory()
+    entries = [{"id": f"clip{number}"} for number in range(9)]
+    with pytest.raises(ItemNotFoundError) as caught:
+        GulpDataset(folder, ann_file=annotate(folder, entries))
+    assert caught.value.args == ("clip3",)
+    told = "name items that are not in GulpSource"
+    assert f"6 of 9 annotations in {folder}" in str(caught.value)
+    assert told in str(caught.value)
+    assert "'clip3', 'clip4', 'clip5', 'clip6' and 2 more. Take" in str(caught.value)
+
+
 # ---------------------------------------------------------------- several sources
 def test_several_directories_are_one_dataset(make_directory):
     folders = [make_directory("one"), make_directory("two", counts=(2,))]
