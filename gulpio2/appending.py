@@ -16,7 +16,7 @@ from gulpio2.errors import (
     GulpError,
 )
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.edits import check_ids
+from gulpio2.format.edits import check_ids, warn_of_other_keys
 from gulpio2.format.entry import (
     EXTRAS_KEY,
     GrowingExtras,
@@ -313,6 +313,8 @@ class ChunkAppender:
         plain = self._unchecked_entry(id_)
         if self.origins is not None and (fault := validate_entry(plain)):
             raise AdapterContractError(f"item {id_!r} of the map in memory: {fault}")
+        if self.origins is not None:
+            warn_of_other_keys(id_, plain)
         if EXTRAS_KEY not in plain:
             return plain
         if id_ in self._misfits:

@@ -20,13 +20,12 @@ from gulpio2.storage.index.fitting import (
     as_written,
     explain_misfit,
     find_unquoted,
-    hint_of,
-    hint_of_part,
     meets,
     no_column,
     not_taken,
     written,
 )
+from gulpio2.storage.index.hints import hint_of, hint_of_part
 from gulpio2.storage.index.masks import rows_of_mask
 from gulpio2.storage.index.plain_names import with_plain_names
 from gulpio2.storage.index.table import without_frames

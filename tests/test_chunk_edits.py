@@ -50,6 +50,20 @@ def folder(tmp_path: Path) -> Path:
 # --- edits are written --------------------------------------------------------------
 
 
+def test_metadata_that_is_put_beside_the_metadata_is_told_of(folder, caplog):
+    (chunk,) = GulpDirectory(folder).chunks()
+    with chunk.open("ab"):
+        chunk.meta_dict["b"]["meta_data"][0]["seconds"] = [1]
+    assert caplog.messages == []
+    with chunk.open("ab"):
+        chunk.meta_dict["b"]["seconds"] = [1]
+    (told,) = caplog.messages
+    assert told.startswith("item 'b' of the map in memory has 'seconds' beside its")
+    assert [problem.code for problem in check_directory(folder).problems] == [
+        "unknown-key"
+    ]
+
+
 @pytest.mark.parametrize("indexed", [False, True])
 @pytest.mark.parametrize("inside", [False, True])
 @pytest.mark.parametrize("through", ["the chunk", "the directory"])

@@ -84,6 +84,7 @@ def test_items_that_are_there_are_left_out_and_the_others_come(tmp_path, parts):
         merge_directories(parts, target)
     report = merge_directories(parts, target, on_duplicate="skip")
     assert (report.items, report.skipped, report.chunks) == (8, 4, [0, 1, 2, 3])
+    assert report.skipped_ids == ["item2", "item0", "item1", "item3"]
     assert (report.linked, report.copied) == (3, 1)
     taken = {f"item{n}": 0 for n in range(4)}
     assert kinds(target) == taken | {f"item{n}": 1 for n in (7, 8, 9, 10)}
@@ -336,9 +337,15 @@ def test_the_command_says_how_many_were_left_out(tmp_path, parts):
     refused = runner.invoke(gulp2, words)
     assert refused.exit_code == 1
     assert "--on-duplicate skip" in refused.stderr
-    result = runner.invoke(gulp2, [*words, "--on-duplicate", "skip"])
+    result = runner.invoke(gulp2, [*words, "--on-duplicate", "skip", "-v"])
     assert result.exit_code == 0
+    assert (
+        "left out, as items of these ids come before them: 'item2', 'item0', 'item1', "
+        "'item3'\n" in result.stderr
+    )
     assert "8 items in 4 chunks (3 linked, 1 copied), 4 skipped" in result.stdout
     again = runner.invoke(gulp2, [*words, "--on-duplicate", "skip", "--json"])
     told = json.loads(again.stdout)
     assert (told["items"], told["skipped"], told["present"]) == (0, 6, 3)
+    assert len(told["skipped_ids"]) == 6
+    assert not again.stderr

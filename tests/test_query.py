@@ -486,6 +486,11 @@ def test_a_column_that_is_a_word_of_python_is_told_to_stand_in_backticks():
             select_rows(table, text)
     with pytest.raises(ValueError, match=r"invalid syntax; equal is =="):
         select_rows(table, "`class` = 'b'")
+    for text in ("class=='b'", "n > 1 and class == 'b'"):
+        with pytest.raises(ValueError, match="there is no column class, which would"):
+            select_rows(pa.table({"n": [1], "label": ["b"]}), text)
+    with pytest.raises(ValueError, match=r"invalid syntax; equal is =="):
+        select_rows(table, "`class` = 'for all'")
 
 
 @pytest.mark.parametrize(

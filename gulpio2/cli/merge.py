@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["merge"]
+
+_logger = logging.getLogger(__name__)
+# Items that are named where some are left out.
+_NAMED = 10
 
 
 @click.command(
@@ -83,7 +88,7 @@ def merge(
     is it where they have another value each under the same key of metainfo.
 
     Items that failed in the ingests of the parts are counted; TARGET/failures.jsonl
-    lists them.
+    lists them. Items that are skipped are named with -v, and all of them with --json.
 
     Where shares of an ingest are missing, those that are there are merged, the missing
     ones are named, and the exit status is 1. They can be merged into TARGET later.
@@ -116,6 +121,14 @@ def merge(
             f"{escape(target)}: {count(report.items, 'item')} in "
             f"{count(len(report.chunks), 'chunk')} ({report.linked} linked, "
             f"{report.copied} copied{before}){skipped}"
+        )
+    if report.skipped:
+        names = ", ".join(map(repr, report.skipped_ids[:_NAMED]))
+        more = report.skipped - _NAMED
+        _logger.info(
+            "left out, as items of these ids come before them: %s%s",
+            names,
+            f" and {more} more, which --json names" if more > 0 else "",
         )
     if report.failed and not is_quiet():
         failed = count(report.failed, "item")

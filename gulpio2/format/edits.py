@@ -9,6 +9,7 @@ another process may have appended.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping, MutableMapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,13 +28,16 @@ from gulpio2.format.entry import (
     load_extras,
 )
 from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.map_checks import ENTRY_KEYS
 from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.format.snapshot import replace_entry, same
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-__all__ = ["Origins", "check_ids", "renew_checks", "take_in"]
+__all__ = ["Origins", "check_ids", "renew_checks", "take_in", "warn_of_other_keys"]
+
+_logger = logging.getLogger(__name__)
 
 
 def check_ids(ids: Collection[Any]) -> None:
@@ -56,6 +60,21 @@ def check_ids(ids: Collection[Any]) -> None:
                 "well, and in JSON both have this id. Rename one of them"
             )
         names.add(name)
+
+
+def warn_of_other_keys(id_: Any, entry: Mapping[str, Any]) -> None:
+    """Warn of what somebody has put beside an item's metadata, where nobody reads it.
+
+    GulpIO2 0.0.4 stores it all the same.
+    """
+    if others := sorted(map(str, entry.keys() - ENTRY_KEYS)):
+        _logger.warning(
+            "item %r of the map in memory has %s beside its metadata, which no reader "
+            "gives, and which `gulp2 check` calls a fault: metadata of an item is in "
+            '["meta_data"][0] of its entry',
+            id_,
+            " and ".join(map(repr, others)),
+        )
 
 
 def take_in(

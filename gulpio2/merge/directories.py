@@ -88,6 +88,8 @@ class MergeReport:
     """Data files that had to be copied."""
     skipped: int = 0
     """Items left out because their id was taken."""
+    skipped_ids: list[str] = field(default_factory=list)
+    """Their ids, in the order of the parts."""
     present: int = 0
     """Chunks that an earlier merge had brought."""
     missing: list[str] = field(default_factory=list)
@@ -230,9 +232,11 @@ def merge_directories(
                 read = read_chunk_map(part, chunk)
                 kept = list(read.entries)
                 if skips:
+                    left_out = [id_ for id_ in kept if id_ in owners]
                     kept = [id_ for id_ in kept if id_ not in owners]
                     owners.update(dict.fromkeys(kept, part.path))
-                    report.skipped += len(read.entries) - len(kept)
+                    report.skipped += len(left_out)
+                    report.skipped_ids += left_out
                 else:
                     refuse_taken({*kept}.difference(ids), part, owners)
                 is_whole = len(kept) == len(read.entries)

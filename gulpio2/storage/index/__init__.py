@@ -12,7 +12,8 @@ each row, when it is first used, against the map that it was made from.
 * `file`: columns to ``index.arrow`` and back.
 * `table`: what users see, as an Arrow table.
 * `exact`: numbers compared with its columns as Python does.
-* `fitting`: what an expression gives of its rows, and why it may not fit its columns.
+* `fitting`: what an expression gives of its rows, and why it may not fit its columns;
+  `hints`: what else may be wrong with a condition.
 * `plain_names`: the text of a condition, with names that Python takes.
 * `json_parts`: what can be a part of JSON.
 * `masks`: boolean masks of whatever library, as rows.

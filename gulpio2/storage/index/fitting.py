@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from itertools import takewhile
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
@@ -15,14 +14,12 @@ from gulpio2.storage.index.json_parts import may_be_part, with_spaces
 from gulpio2.storage.index.typed import MAX_COLUMNS, json_text
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = [
     "as_written",
     "explain_misfit",
     "find_unquoted",
-    "hint_of",
-    "hint_of_part",
     "meets",
     "name_at_start",
     "no_column",
@@ -30,7 +27,6 @@ __all__ = [
     "written",
 ]
 
-_SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
 _SHOWN = 100  # characters of a part of a condition in a message
 # What other languages write in lower case, or in upper.
 _MEANT = {"true": "True", "false": "False", "null": "None", "none": "None"}
@@ -297,14 +293,6 @@ def as_written(node: ast.expr, quoted: Mapping[str, str]) -> str:
     return _shortened(text)
 
 
-def hint_of(text: str, names: Iterable[str]) -> str:
-    """Say what may be wrong with a condition that cannot be parsed."""
-    for name in filter(iskeyword, names):
-        if re.search(rf"(?<![`\w]){name}(?![`\w])", text):
-            return f"; the column {name} stands in backticks, as `{name}`"
-    return "; equal is ==" if _SINGLE.search(text) else ""
-
-
 def written(names: Iterable[str]) -> list[str]:
     """Give names of columns as a condition has them.
 
@@ -328,29 +316,6 @@ def no_column(name: str, names: Iterable[str]) -> str:
         f"there is no column {name!r}; there are {', '.join(columns)}"
         f"{more if len(columns) > MAX_COLUMNS else ''}. "
         + (f"It is written {meant}" if meant else f"A text stands in quotes: '{name}'")
-    )
-
-
-def hint_of_part(node: ast.expr, names: Container[str]) -> str:
-    """Say how a condition asks for what is in an object, where it names a key of one.
-
-    Examples
-    --------
-    >>> print(hint_of_part(ast.parse("box.kind", mode="eval").body, {"box"}))
-    . Objects are columns of JSON text: box.contains('"kind": "x"') where kind is a text
-    """
-    key = ""
-    if isinstance(node, ast.Attribute):
-        key = node.attr
-    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-        key = node.slice.value if isinstance(node.slice.value, str) else ""
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    if not (key and isinstance(node, ast.Name) and node.id in names):
-        return ""
-    return (
-        f'. Objects are columns of JSON text: {node.id}.contains(\'"{key}": "x"\')'
-        f" where {key} is a text"
     )
 
 
