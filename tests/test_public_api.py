@@ -181,6 +181,7 @@ NEW = {
         "path, *, frame_rate=None, frame_size=-1, stream=None, threads=1, "
         "max_pixels=67108864, start=None, end=None"
     ),
+    "gulpio2.adapters:GulpDirectoryAdapter": 'folder, *, where="", frame_size=-1',
     "gulpio2.adapters:FrameFolderAdapter": (
         'folder, output_folder, *, file_extensions=[".jpg", ".jpeg", ".png"], '
         'prefix="", shuffle=False, frame_size=-1, image_rate=None, first_number=None, '
@@ -291,6 +292,7 @@ NEW_EXPORTS = {
     "gulpio2.adapters": [
         "DeferredFrames",
         "FrameFolderAdapter",
+        "GulpDirectoryAdapter",
         "ImageFrames",
         "Table",
         "TableAdapter",

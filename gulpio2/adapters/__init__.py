@@ -11,6 +11,7 @@ is made of. The modules, from the bottom:
 * `frame_folders`: videos whose frames are image files already
 * `images`, `videos`, `twentybn`, `activitynet`, `kinetics`: the datasets of 0.0.4
 * `table`: any table with paths and ids
+* `gulp_directories`: a gulp directory, for a part of it or a smaller copy
 
 Adapters for single datasets are in the folder ``adapters`` of the repository.
 """
@@ -40,6 +41,7 @@ from gulpio2.adapters.videos import VideoFolderAdapter
 from gulpio2.errors import ImageNotFoundError
 
 if TYPE_CHECKING:
+    from gulpio2.adapters.gulp_directories import GulpDirectoryAdapter
     from gulpio2.media.images import ImageFrames
     from gulpio2.media.video import VideoFrames
 
@@ -52,6 +54,7 @@ __all__ = [
     "Custom20BNJsonVideoAdapter",
     "DeferredFrames",
     "FrameFolderAdapter",
+    "GulpDirectoryAdapter",
     "ImageFolderAdapter",
     "ImageFrames",
     "ImageListAdapter",
@@ -65,8 +68,9 @@ __all__ = [
     "read_table",
 ]
 
-# They bring the decoders, which listing a dataset does not need.
+# They bring the decoders, which listing a dataset does not need, and what reads.
 _LATER = {
+    "GulpDirectoryAdapter": "gulpio2.adapters.gulp_directories",
     "ImageFrames": "gulpio2.media.images",
     "VideoFrames": "gulpio2.media.video",
     # What adapters are written with: programs took it from here as well as from utils.

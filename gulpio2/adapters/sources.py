@@ -14,7 +14,7 @@ from gulpio2.media.deferred import DeferredFrames
 from gulpio2.media.folders import get_single_video_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from fractions import Fraction
 
     from gulpio2.format.rates import FrameRate
@@ -95,6 +95,7 @@ def image_frames(
     frame_size: int = -1,
     pts: Iterable[int] | None = None,
     time_base: Fraction | None = None,
+    read: Callable[[str], bytes] | None = None,
 ) -> FrameSource:
     """Give image files as frames, opened one by one when they are iterated.
 
@@ -104,11 +105,13 @@ def image_frames(
         The files, in the order of the frames.
     frame_size : int
         Length of the short edge in pixels; below 1: as it is.
-    pts, time_base
+    pts, time_base, read
         As for `gulpio2.media.images.ImageFrames`.
     """
     size = checked_size("frame_size", frame_size)
-    return _image_source()(list(paths), frame_size=size, pts=pts, time_base=time_base)
+    return _image_source()(
+        list(paths), frame_size=size, pts=pts, time_base=time_base, read=read
+    )
 
 
 @cache

@@ -33,6 +33,7 @@ BUILT_IN = {
     "image-folder": "ImageFolderAdapter",
     "image-list": "ImageListAdapter",
     "table": "TableAdapter",
+    "gulp-directory": "GulpDirectoryAdapter",
     "20bn-json-videos": "Custom20BNJsonVideoAdapter",
     "20bn-csv-webm": "Custom20BNCsvWebmAdapter",
     "20bn-csv-jpeg": "Custom20BNCsvJpegAdapter",

@@ -18,7 +18,7 @@ from gulpio2.media.resize import resize_pixels, resized_shape
 from gulpio2.types import StoredFrame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from fractions import Fraction
 
     import numpy as np
@@ -43,6 +43,9 @@ class ImageFrames(FramesByIndex):
         When each image is shown, in ticks. Default: images have no times.
     time_base : Fraction, optional
         Seconds of a tick.
+    read : callable, optional
+        Gives the bytes of one of `paths`, which may be any texts then, as the names of
+        files in an archive. Default: of a file.
 
     Raises
     ------
@@ -72,6 +75,7 @@ class ImageFrames(FramesByIndex):
         frame_size: int = -1,
         pts: Iterable[int] | None = None,
         time_base: Fraction | None = None,
+        read: Callable[[str], bytes] | None = None,
     ) -> None:
         if isinstance(paths, (str, bytes, os.PathLike)):
             raise TypeError(
@@ -81,6 +85,7 @@ class ImageFrames(FramesByIndex):
         self.frame_size = whole_number("frame_size", frame_size)
         self._pts = None if pts is None else tuple(pts)
         self._time_base = time_base
+        self._read = read or read_file
         if self._pts is None:
             return
         if len(self._pts) != len(self._names):
@@ -119,7 +124,7 @@ class ImageFrames(FramesByIndex):
             A file is too large, or cannot be read.
         """
         for path in self._names:
-            data = read_file(path)
+            data = self._read(path)
             yield self._decoded(data, path, read_outline(data, path))
 
     def stored(self) -> Iterator[StoredFrame]:
@@ -150,7 +155,7 @@ class ImageFrames(FramesByIndex):
         with zeros behind a scan are, to learn whether they belong to it.
         """
         for path, pts in zip(self._names, self._pts or repeat(None), strict=False):
-            data = read_file(path)
+            data = self._read(path)
             outline = read_outline(data, path)
             data = without_remarks(data, outline)
             if outline is not None and self._is_kept(data, outline):

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2 import adapters as adapters_module
-from gulpio2.adapters.labels import read_label_file
-from gulpio2.types import FrameSource, StoredFrame
+from gulpio2.types import FrameSource
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -79,35 +78,3 @@ def test_every_adapter_is_on_the_page(repository):
     assert [name for name in names if f"`{name}(" not in page] == []
     folders = Path(repository / "adapters").glob("*/adapter.py")
     assert len(list(folders)) >= 4
-
-
-def test_a_copy_has_the_times_and_the_numbers_of_labels(
-    repository, tmp_path, make_video, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    for label in ("run", "walk"):
-        Path("clips", label).mkdir(parents=True)
-        make_video(Path("clips", label, "1.mp4"), 10)
-    clips = adapters_module.VideoFolderAdapter("clips", "gulp/drawn")
-    GulpIngestor(clips, "gulp/drawn", 2, 1).run()
-    page = (repository / "docs" / "adapters.md").read_text("utf-8")
-    (block,) = (block for block in BLOCK.findall(page) if "class Copied" in block)
-    names: dict[str, Any] = {
-        "AbstractDatasetAdapter": adapters_module.AbstractDatasetAdapter,
-        "GulpDirectory": GulpDirectory,
-        "Path": Path,
-        "StoredFrame": StoredFrame,
-    }
-    classes, _ = block.split("some = ")
-    exec(classes, names)  # noqa: S102  # the page is what is tested
-    for half in (False, True):
-        target = tmp_path / f"copy-{half}"
-        made = names["CopyAdapter"]("gulp/drawn", where="label == 'walk'", half=half)
-        GulpIngestor(made, target, 2, 1).run()
-        with GulpDirectory("gulp/drawn") as whole, GulpDirectory(target) as copy:
-            (id_,) = copy.merged_meta_dict
-            assert copy.item(id_).meta == whole.item(id_).meta
-            assert copy.item(id_).extras.pts == whole.item(id_).extras.pts
-            assert copy.item(id_).extras.source == whole.item(id_).extras.source
-            assert half or copy.read_jpegs(id_) == whole.read_jpegs(id_)
-        assert read_label_file(target) == {"run": 0, "walk": 1}
