@@ -19,7 +19,8 @@
         DuplicateIdError (AssertionError)  two items have one id
         SourceReadError                a source file cannot be read
           SourceNotFoundError (FileNotFoundError)  it is not there
-            ImageNotFoundError         an image file is missing, no image, or damaged
+            ImageNotFoundError         an image file is missing
+              DamagedImageError        it is no image, or a damaged one
           SourceFormatError (ValueError)  a list or annotation file is none
             SourceFieldError (KeyError, IndexError)  an entry of it lacks a field
           NotOneVideoError (AssertionError)  a folder holds no video, or several
@@ -52,6 +53,7 @@ __all__ = [
     "AnnotationError",
     "ChunkMismatchError",
     "CorruptFrameError",
+    "DamagedImageError",
     "DuplicateIdError",
     "EmptySampleError",
     "FfmpegNotFoundError",
@@ -193,7 +195,14 @@ class SourceNotFoundError(SourceReadError, FileNotFoundError):
 
 
 class ImageNotFoundError(SourceNotFoundError):
-    """An image file is missing, is no image, or is damaged, as one that is cut off."""
+    """An image file is missing."""
+
+
+class DamagedImageError(ImageNotFoundError):
+    """An image file is no image, or a damaged one, as where it is cut off.
+
+    GulpIO2 0.0.4 says that such an image is not found.
+    """
 
 
 class SourceFormatError(SourceReadError, ValueError):

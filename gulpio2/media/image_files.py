@@ -17,7 +17,12 @@ import numpy as np
 from gulpio2.codecs.jpeg import MAX_PIXELS
 from gulpio2.codecs.pixels import cmyk_to_rgb, to_eight_bits, to_storable
 from gulpio2.codecs.whole_jpeg import EXTRANEOUS, without_padding, without_remarks
-from gulpio2.errors import AdapterContractError, ImageNotFoundError, SourceReadError
+from gulpio2.errors import (
+    AdapterContractError,
+    DamagedImageError,
+    ImageNotFoundError,
+    SourceReadError,
+)
 from gulpio2.format.jpeg_markers import SOI
 from gulpio2.format.jpeg_outline import outline_jpeg
 from gulpio2.media.declared import (
@@ -135,7 +140,7 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
 
     Raises
     ------
-    ImageNotFoundError
+    DamagedImageError
         A JPEG that is cut off or damaged.
     SourceReadError
         An image above `MAX_PIXELS`, or JPEG-LS.
@@ -148,7 +153,7 @@ def read_outline(data: bytes, path: StrPath) -> JpegOutline | None:
             raise SourceReadError(f"Image {os.fspath(path)!r}: {cause}.") from cause
         except ValueError as cause:
             # As what decodes an image of another kind has it.
-            raise ImageNotFoundError(
+            raise DamagedImageError(
                 f"Image {os.fspath(path)!r} is a damaged JPEG: {cause}. Get a whole "
                 "copy of it, or leave it out."
             ) from cause
@@ -187,7 +192,7 @@ def decode_image(
 
     Raises
     ------
-    ImageNotFoundError
+    DamagedImageError
         It is no image, or a damaged one.
     SourceReadError
         It is an image whose values have no place in 0 to 255, such as float.
@@ -219,7 +224,7 @@ def decode_image(
     except AdapterContractError as cause:
         raise SourceReadError(f"Image {os.fspath(path)!r}: {cause}.") from cause
     except ValueError as cause:
-        raise ImageNotFoundError(
+        raise DamagedImageError(
             f"Image {os.fspath(path)!r} cannot be decoded: {cause}. Leave it out."
         ) from cause
     return pixels
@@ -351,7 +356,7 @@ def read_open_image(file: IO[bytes]) -> npt.NDArray[np.uint8]:
 
     Raises
     ------
-    ImageNotFoundError
+    DamagedImageError
         It is no image, or a damaged one, such as one that is cut off.
     SourceReadError
         It is too large.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gulpio2.arguments import whole_number
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.codecs.whole_jpeg import WholeJpeg, without_padding, without_remarks
-from gulpio2.errors import CorruptFrameError, ImageNotFoundError
+from gulpio2.errors import CorruptFrameError, DamagedImageError
 from gulpio2.format.wording import counted
 from gulpio2.media.image_files import decode_image, read_file, read_outline
 from gulpio2.media.indexing import FramesByIndex
@@ -119,7 +119,8 @@ class ImageFrames(FramesByIndex):
         Raises
         ------
         ImageNotFoundError
-            A file is missing, is no image, or a damaged one, such as one cut off.
+            A file is missing, is no image, or a damaged one, such as one cut off
+            (`DamagedImageError`).
         SourceReadError
             A file is too large, or cannot be read.
         """
@@ -144,7 +145,8 @@ class ImageFrames(FramesByIndex):
         Raises
         ------
         ImageNotFoundError
-            A file is missing, is no image, or a damaged one, such as one cut off.
+            A file is missing, is no image, or a damaged one, such as one cut off
+            (`DamagedImageError`).
         SourceReadError
             A file is too large, or cannot be read.
 
@@ -189,7 +191,7 @@ class ImageFrames(FramesByIndex):
         try:
             return WholeJpeg(without_padding(data, outline))
         except ValueError as cause:
-            raise ImageNotFoundError(
+            raise DamagedImageError(
                 f"Image {path!r} is a damaged JPEG: {cause}. Get a whole copy of it, "
                 "or leave it out."
             ) from cause

@@ -17,7 +17,7 @@ import simplejpeg
 from PIL import Image
 
 from gulpio2.codecs.jpeg import read_header
-from gulpio2.errors import ImageNotFoundError, SourceReadError
+from gulpio2.errors import DamagedImageError, ImageNotFoundError, SourceReadError
 from gulpio2.media.image_files import read_image
 from gulpio2.media.images import ImageFrames
 from gulpio2.types import FrameSource
@@ -256,11 +256,11 @@ def test_a_jpeg_without_rows_or_columns_is_damaged(tmp_path, drawn, side, frame_
     ("name", "data", "error", "message"),
     [
         pytest.param("none.jpg", None, ImageNotFoundError, "does not exist", id="none"),
-        pytest.param("a.jpg", b"", ImageNotFoundError, "no image", id="empty"),
-        pytest.param("a.jpg", b"text", ImageNotFoundError, "no image", id="text"),
-        pytest.param("a.jpg", b"\xff\xd8\xff", ImageNotFoundError, "damaged",
+        pytest.param("a.jpg", b"", DamagedImageError, "no image", id="empty"),
+        pytest.param("a.jpg", b"text", DamagedImageError, "no image", id="text"),
+        pytest.param("a.jpg", b"\xff\xd8\xff", DamagedImageError, "damaged",
                      id="start"),
-        pytest.param("a.png", b"\x89PNG\r\n\x1a\n" + bytes(99), ImageNotFoundError,
+        pytest.param("a.png", b"\x89PNG\r\n\x1a\n" + bytes(99), DamagedImageError,
                      "damaged PNG", id="png"),
     ],
 )  # fmt: skip
@@ -270,6 +270,8 @@ def test_what_is_no_image_is_named(tmp_path, method, name, data, error, message)
         path.write_bytes(data)
     with pytest.raises(error, match=message) as caught:
         next(getattr(ImageFrames([path]), method)())
+    assert type(caught.value) is error
+    assert issubclass(error, ImageNotFoundError)  # as 0.0.4 called them all
     assert repr(str(path)) in str(caught.value)
 
 
