@@ -143,6 +143,14 @@ class DamageCount:
         self.num_skipped += num_skipped
         self.num_substituted += num_substituted
 
+    def mark(self) -> tuple[int, int, set[tuple[int, int]]]:
+        """Give what was counted, to go back to."""
+        return self.num_skipped, self.num_substituted, {*self._damaged}
+
+    def go_back(self, mark: tuple[int, int, set[tuple[int, int]]]) -> None:
+        """Forget what was counted since a mark."""
+        self.num_skipped, self.num_substituted, self._damaged = mark
+
     def state(self) -> DamageState:
         """Give what was counted."""
         rank, counts = self.rank, (self.num_skipped, self.num_substituted)

@@ -103,8 +103,6 @@ class GulpLoader(Resumable):
     ----------
     cursor : gulpio2.order.OrderCursor
         Where the run stands.
-    dataset
-        The dataset.
     num_threads : int
         Threads, or workers, that decode.
     num_skipped, num_substituted : int
@@ -130,8 +128,7 @@ class GulpLoader(Resumable):
     -----
     Iterating gives the rest of an epoch and goes on to the next one. There are threads
     only while an iteration is under way; it ends with its last batch, with the loop
-    that it is in, with `close`, or with the program. Memory is ``prefetch + keep``
-    batches, made once.
+    that it is in, `close`, or the program. Memory: ``prefetch + keep`` batches.
     """
 
     def __init__(
@@ -243,14 +240,15 @@ class GulpLoader(Resumable):
         if prefetcher is None:
             return
         try:
-            is_first = True
+            is_first, before = True, self._mark()
             while True:
                 job = self._consumer.wait_for(prefetcher.next_job, is_first=is_first)
                 is_first, start = False, perf_counter()
+                before = self._mark()
                 batch = self._give(prefetcher, job)
                 if batch is None:
                     break
-                del job
+                job = before = None
                 yield batch
                 del batch
                 self._consumer.working += perf_counter() - start
@@ -258,6 +256,11 @@ class GulpLoader(Resumable):
                     prefetcher.release(given.popleft())
         except GeneratorExit:
             self._turn.if_free(lambda: self._leave(prefetcher))
+            raise
+        except BaseException:  # of a signal's handler, perhaps: nobody has the batch
+            with self._turn.lock:
+                if before and self._active is prefetcher:
+                    self._go_back(before)
             raise
         finally:
             self._end(prefetcher)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.format.wording import counted
 from gulpio2.torch.damage import DamageCount, DamageState
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from gulpio2.torch.seeding import SampleIndex
 
 __all__ = ["GivenPlaces", "Resumable"]
+
+
+class _Mark(NamedTuple):
+    """Where a run stood."""
+
+    epoch: int
+    position: int
+    over_at: tuple[int, int] | None
+    damage: tuple[int, int, set[tuple[int, int]]]
 
 
 class Resumable:
@@ -107,6 +116,17 @@ class Resumable:
         self.cursor.advance(num_samples)
         if len(self.cursor) < least_left:
             self._over_at = self.cursor.epoch, self.cursor.position
+
+    def _mark(self) -> Any:
+        """Say where the run stands, before a batch is counted."""
+        cursor = self.cursor
+        return _Mark(cursor.epoch, cursor.position, self._over_at, self._damage.mark())
+
+    def _go_back(self, mark: _Mark) -> None:
+        """Count a batch no more that was counted after a mark, or a part of it."""
+        if self.cursor.epoch == mark.epoch:
+            self.cursor.position, self._over_at = mark.position, mark.over_at
+            self._damage.go_back(mark.damage)
 
     def _end_epoch(self, num_open: int, least_left: int) -> None:
         """Go to the next epoch, where a loader has come to its end.

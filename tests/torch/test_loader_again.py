@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
+import sys
 import threading
 import time
 from functools import partial
@@ -531,3 +533,61 @@ def test_an_epoch_without_a_batch_is_told(folder, caplog):
     caplog.clear()
     list(GulpLoader(GulpClipDataset(folder, window), batch_size=2, output="numpy"))
     assert not caplog.records
+
+
+class StopError(Exception):
+    """What the handler of a signal raises."""
+
+
+# What is raised in a callback, or in a generator that ends, is lost.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("on_corrupt", ["raise", "skip"])
+def test_a_batch_that_an_exception_keeps_from_the_consumer_is_not_counted(
+    folder, on_corrupt
+):
+    """The handler of a signal may raise where a function begins, or one of C ends."""
+    dataset = GulpClipDataset(folder, window, target="id")
+    options: dict[str, Any] = {"batch_size": 2, "threads": 0, "output": "numpy"}
+    options |= {"seed": 3, "on_corrupt": on_corrupt}
+    whole = [batch.targets for batch in GulpLoader(dataset, **options)]
+    if on_corrupt == "skip":
+        for frame in range(8):
+            damage(folder, whole[1][0], frame)
+        dataset = GulpClipDataset(folder, window, target="id")
+        whole[1] = whole[1][1:]
+    here = sys._getframe()
+    for wanted in itertools.count():
+        loader = GulpLoader(dataset, **options)
+        batches = iter(loader)
+        seen = [next(batches).targets]
+        left = wanted
+
+        def stop(frame, event, argument):
+            nonlocal left
+            # Not between a lock's `__enter__` and its block, where Python looks for no
+            # signals, and not here, where the batch is the consumer's.
+            if (
+                frame is not here
+                and event in ("call", "c_return")
+                and getattr(argument, "__name__", "") != "__enter__"
+            ):
+                left -= 1
+                if left < 0:
+                    sys.setprofile(None)
+                    raise StopError
+
+        sys.setprofile(stop)
+        try:
+            seen.append(next(batches).targets)
+        except StopError:
+            pass
+        finally:
+            sys.setprofile(None)
+        position, skipped = loader.cursor.position, loader.num_skipped
+        assert position == 2 * len(seen)
+        assert skipped == (len(seen) > 1 and on_corrupt == "skip")
+        seen += [batch.targets for batch in loader]
+        assert seen == whole
+        if len(seen) > 1 and left >= 0:
+            break
+    assert wanted > 50
