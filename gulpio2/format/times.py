@@ -179,7 +179,9 @@ def exact_ticks(seconds: SupportsFloat, time_base: Fraction) -> Fraction:
             raise TypeError("it is a boolean: a mask of frames goes by index")
         # Numpy's floats of other sizes than double are no numbers to Fraction.
         about = float(seconds)
-        exact = seconds if isinstance(seconds, Rational) else about
+        exact: Fraction | float = about
+        if isinstance(seconds, Rational):  # numpy's would be computed with in its bits
+            exact = Fraction(int(seconds.numerator), int(seconds.denominator))
         wanted = Fraction(exact) / time_base
     except TypeError as cause:
         raise TypeError(f"{seconds!r} is no time; give a number of seconds") from cause

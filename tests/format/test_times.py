@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 
 from gulpio2.errors import FrameTimeError
 from gulpio2.format.entry import EntryExtras, expand_runs
-from gulpio2.format.times import TimeRuns, index_at, runs_of, times_of
+from gulpio2.format.times import (
+    TimeRuns,
+    exact_ticks,
+    first_tick,
+    index_at,
+    runs_of,
+    times_of,
+)
 
 MILLISECOND = Fraction(1, 1000)
 # Of a screen recording: long gaps, one time twice, none evenly spaced.
@@ -99,6 +106,15 @@ def test_a_float_within_a_microsecond_of_a_tick_is_that_tick():
     assert index_at(pts, tick, np.float64(0.1), "before") == 1
     assert index_at(pts, tick, float32(0.1), "before") == 1
     assert index_at(pts, tick, int64(0), "before") == 0
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("time_base", [Fraction(1, 14336), Fraction(1, 10**9)])
+def test_whole_seconds_of_few_bits_are_what_python_s_own_are(kind, time_base):
+    tick = exact_ticks(kind(100), time_base)
+    assert tick == 100 / time_base
+    assert type(tick.numerator) is int
+    assert first_tick(kind(100), time_base) == 100 / time_base
 
 
 @pytest.mark.parametrize("kind", [float, np.float32])
