@@ -45,7 +45,8 @@ def altered_ids(data: bytes, entries: Mapping[str, Any]) -> list[str]:
         id_ = str(key)  # of a client's own serializer it may be no text
         extras = entry[EXTRAS_KEY]
         check = extras.get("check") if isinstance(extras, dict) else None
-        end = _END % str(check).encode("ascii", "backslashreplace")
+        text = check if isinstance(check, str) else ""
+        end = _END % text.encode("ascii", "backslashreplace")
         # Of a map in another form nothing is found, and looked for once.
         start = data.find(b"%s: " % dump_text(id_).encode("ascii"), at)
         stop = data.find(end, start) + len(end) if start >= 0 else 0

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from gulpio2.errors import MetaFileError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import dump_text
+from gulpio2.format.wording import shown
 
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue
@@ -371,9 +372,9 @@ def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
         source = extras.get("source", {})
         check = extras.get("check")
         if not isinstance(source, Mapping):
-            raise MetaFileError(f"source is {source!r} and no object")
+            raise MetaFileError(f"source is {shown(source)} and no object")
         if check is not None and not isinstance(check, str):
-            raise MetaFileError(f"check is {check!r} and no string")
+            raise MetaFileError(f"check is {shown(check)} and no string")
     except (ValueError, TypeError, AttributeError) as cause:
         raise MetaFileError(
             f"{where}: the '{EXTRAS_KEY}' part of the entry is damaged: {cause}. "
@@ -391,10 +392,9 @@ def load_extras(entry: Mapping[str, Any], *, where: str) -> EntryExtras:
 def _load_time_base(value: Any) -> Fraction | None:
     if value is None:
         return None
-    if (
-        not isinstance(value, list)
-        or len(value) != 2
-        or not all(type(part) is int and part > 0 for part in value)
-    ):
-        raise MetaFileError(f"time_base is {value!r} and no [numerator, denominator]")
-    return Fraction(value[0], value[1])
+    parts = value if isinstance(value, list) else []
+    if len(parts) != 2 or not all(type(part) is int and part > 0 for part in parts):
+        raise MetaFileError(
+            f"time_base is {shown(value)} and no [numerator, denominator]"
+        )
+    return Fraction(*parts)

@@ -10,6 +10,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from gulpio2.errors import ChunkMismatchError, MetaFileError, with_article
+from gulpio2.format.wording import shown
 
 __all__ = [
     "advice_for_pickle",
@@ -265,7 +266,9 @@ def validate_entry(entry: Any) -> str | None:
             and info[1] <= info[2]
             and info[0] + info[2] <= _MAX_OFFSET
         ):
-            return f"{info!r} is no [loc, pad, length] (at `$.frame_info[{index}]`)"
+            return (
+                f"{shown(info)} is no [loc, pad, length] (at `$.frame_info[{index}]`)"
+            )
     metas = entry.get("meta_data")
     if not isinstance(metas, list) or not all(
         isinstance(meta, Mapping) or is_no_metadata(meta) for meta in metas

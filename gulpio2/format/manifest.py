@@ -11,6 +11,7 @@ from gulpio2.errors import MetaFileError, UnknownVersionError
 from gulpio2.format.checked_json import dump_checked, load_checked
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME
+from gulpio2.format.wording import shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -156,7 +157,7 @@ def load_manifest(data: bytes, *, where: str) -> Manifest:
         )
         files = _object(value.get("files", {}))
         return Manifest(runs, _object(value["metainfo"]), files)
-    except (KeyError, TypeError, ValueError) as cause:
+    except (KeyError, TypeError, ValueError, RecursionError) as cause:
         raise MetaFileError(f"{where}: a part is missing: {cause}") from cause
 
 
@@ -187,22 +188,23 @@ def refuse_other_version(data: bytes, *, where: str) -> None:
 
 
 def _require_version(value: Mapping[str, Any], where: str) -> None:
-    if value.get("format_version") != FORMAT_VERSION:
+    version = value.get("format_version")
+    if version != FORMAT_VERSION:
         raise UnknownVersionError(
-            f"{where}: format version {value.get('format_version')!r}; this package "
-            f"reads {FORMAT_VERSION}. Install a newer gulpio2"
+            f"{where}: format version {shown(version)}; this package reads "
+            f"{FORMAT_VERSION}. Install a newer gulpio2"
         )
 
 
 def _number(value: Any) -> int:
     if type(value) is not int:
-        raise TypeError(f"{str(value)[:80]!r} is no number of a chunk")
+        raise TypeError(f"{shown(value)} is no number of a chunk")
     return value
 
 
 def _object(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise TypeError(f"{str(value)[:80]!r} is no object")
+        raise TypeError(f"{shown(value)} is no object")
     return value
 
 
@@ -213,7 +215,7 @@ def _shares(value: Any) -> Shares | None:
     shares = Shares(count, tuple(_number(number) for number in present))
     inside = (0, *shares.present, count + 1)
     if count < 1 or not all(before < after for before, after in pairwise(inside)):
-        raise ValueError(f"{str(present)[:80]} are no shares of {count}")
+        raise ValueError(f"{shown(present)} are no shares of {count}")
     return shares
 
 

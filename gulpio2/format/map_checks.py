@@ -15,7 +15,7 @@ from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME, data_name
 from gulpio2.format.manifest import LOST_PLAN, file_check, load_manifest, missing_shares
 from gulpio2.format.times_back import note_times_back
-from gulpio2.format.wording import counted
+from gulpio2.format.wording import counted, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -348,7 +348,7 @@ def check_labels(data: bytes) -> list[Problem]:
     first: dict[int, str] = {}
     for label, index in labels:
         if type(index) is not int or index < 0:
-            text = f"label {label!r} has {index!r}, and no whole number from 0"
+            text = f"label {label!r} has {shown(index)}, and no whole number from 0"
             problems.append(_bad_labels(text))
         elif index in first:
             text = f"labels {first[index]!r} and {label!r} both have index {index}"

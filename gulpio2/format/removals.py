@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import MetaFileError
 from gulpio2.format.checked_json import dump_checked, load_checked
 from gulpio2.format.gmeta import validate_entry
+from gulpio2.format.wording import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -147,7 +148,7 @@ def load_removals(data: bytes, *, where: str) -> Removals:
                 for number, spans in value["erased"].items()
             },
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as cause:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as cause:
         raise MetaFileError(f"{where}: is malformed: {cause}. {_ADVICE}") from cause
     for pairs in removals.deleted.values():
         for id_, entry in pairs:
@@ -158,5 +159,5 @@ def load_removals(data: bytes, *, where: str) -> Removals:
 
 def _span(start: Any, stop: Any) -> tuple[int, int]:
     if not (type(start) is int and type(stop) is int and 0 <= start <= stop < 2**63):
-        raise ValueError(f"{[start, stop]!r} is no span of a file")
+        raise ValueError(f"{shown([start, stop])} is no span of a file")
     return start, stop

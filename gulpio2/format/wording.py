@@ -1,8 +1,12 @@
-"""How reports put numbers and errors into words."""
+"""How reports put numbers, errors and what is in a file into words."""
 
 from __future__ import annotations
 
-__all__ = ["cannot_be_read", "counted"]
+from gulpio2.errors import with_article
+
+__all__ = ["cannot_be_read", "counted", "shown"]
+
+_MOST = 80  # characters of a value
 
 
 def cannot_be_read(cause: OSError) -> str:
@@ -36,3 +40,18 @@ def counted(number: int, noun: str, plural: str = "", *, spec: str = "") -> str:
     ('1 item', '1200 frames', '0 losses')
     """
     return f"{number:{spec}} {noun if number == 1 else plural or noun + 's'}"
+
+
+def shown(value: object) -> str:
+    """Give a value as a message has it: short, and of whatever a file may hold.
+
+    Examples
+    --------
+    >>> shown([4, "a"]), len(shown("a" * 1000))
+    ("[4, 'a']", 80)
+    """
+    try:
+        text = repr(value)
+    except RecursionError:  # JSON is read that is nested deeper
+        text = with_article(type(value).__name__)
+    return text if len(text) <= _MOST else f"{text[: _MOST - 3]}..."

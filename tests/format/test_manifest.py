@@ -236,7 +236,7 @@ def assert_found(damaged: bytes) -> None:
         (remade(runs=None), "a part is missing"),
         (remade(runs=[{"adapter": "A"}]), "a part is missing: 'options'"),
         (remade(runs=[3]), "a part is missing"),
-        (remade(metainfo=3), "a part is missing: '3' is no object"),
+        (remade(metainfo=3), "a part is missing: 3 is no object"),
         (remade(files=["a"]), "is no object"),
         (remade(runs=[{**json.loads(remade())["runs"][0], "options": 3}]), "no object"),
         (
