@@ -64,7 +64,6 @@ __all__ = [
     "frames_column",
     "is_json_text",
     "json_crc32",
-    "make_batch",
     "map_index",
     "named_columns",
     "typed_crc32",
@@ -130,24 +129,17 @@ def frames_column(columns: Columns) -> Any:
     return pa.LargeListArray.from_arrays(array_over(columns.frame_bounds), frames)
 
 
-def make_batch(columns: Columns, lookup: Lookup) -> Any:
+def _make_batch(columns: Columns, lookup: Lookup) -> Any:
     """Make a ``pyarrow.RecordBatch`` of the columns, which are not copied."""
     pa = require("pyarrow")
-    own = {
-        "id": texts_over(columns.id_bounds, columns.id_text),
-        "chunk": array_over(columns.chunk),
-        "num_frames": array_over(columns.num_frames),
-        "frames": frames_column(columns),
-        "entry_offset": array_over(columns.entry_offset),
-        "entry_length": array_over(columns.entry_length),
-        "entry_crc32": array_over(columns.entry_crc32),
-        "flags": array_over(columns.flags),
-        "extras": texts_over(columns.extras_bounds, columns.extras_text),
-        "meta_data": texts_over(columns.meta_bounds, columns.meta_text),
-        "row_crc32": array_over(columns.row_crc32),
-        "id_hash": array_over(lookup.hashes),
-        "id_row": array_over(lookup.rows),
-    }
+    own: dict[str, Any] = {}
+    for name, buffers in _BUFFERS.items():
+        source = lookup if buffers[1] in _LOOKUP_DTYPES else columns
+        arrays = [getattr(source, each) for each in buffers if each]
+        if name == "frames":
+            own[name] = frames_column(columns)
+        else:
+            own[name] = (texts_over if len(arrays) == 2 else array_over)(*arrays)
     fields, arrays = named_columns(own, typed_columns(columns))
     return pa.record_batch(arrays, schema=pa.schema(fields))
 
@@ -223,7 +215,7 @@ def write_index(
         ``(k, 5)``; see `IndexContent`.
     """
     pa = require("pyarrow")
-    batch = make_batch(columns, lookup)
+    batch = _make_batch(columns, lookup)
     typed = _settled(batch.select(range(FIXED_COLUMNS, batch.num_columns)))
     batch = pa.record_batch(
         [*batch.columns[:FIXED_COLUMNS], *typed.columns], schema=batch.schema
