@@ -302,6 +302,9 @@ def map_index(path: str) -> IndexContent:
         raise ValueError("its columns are others")
     arrays = _arrays(data, layout.buffers, num_rows, header["frames"])
     chunks = np.frombuffer(base64.b64decode(header["chunks"]), "<i8").reshape(-1, 5)
+    items = chunks[:, 4]
+    if ((items < 0) | (items > num_rows)).any() or items.sum() != num_rows:
+        raise ValueError("its chunks have not as many items as it has rows")
     lookup = Lookup(arrays.pop("hashes"), arrays.pop("rows"))
     return IndexContent(Columns(**arrays), lookup, chunks, header["crc32"], data)
 
@@ -330,20 +333,22 @@ def _read_header(text: str) -> dict[str, Any]:
     ValueError
         It is damaged, or of a later version.
     """
-    header: Any = json.loads(text)
+    try:
+        header: Any = json.loads(text)
+    except RecursionError:
+        header = None
     version = header.get("version") if isinstance(header, dict) else None
     if type(version) is int and version > VERSION:
         # Its other parts may have another form.
         raise NewerIndexError(f"version {version} is of a later gulpio2")
-    if version != VERSION or header.get("check") != _check(header):
-        raise ValueError("its header is damaged")
-    sums = header.get("crc32")
-    if not (
-        type(header.get("items")) is int
-        and type(header.get("frames")) is int
-        and header["frames"] >= 0
-        and isinstance(header.get("chunks"), str)
-        and isinstance(sums, dict)
+    if (
+        version != VERSION
+        or header.get("check") != _check(header)
+        or type(header.get("items")) is not int
+        or type(header.get("frames")) is not int
+        or header["frames"] < 0
+        or not isinstance(header.get("chunks"), str)
+        or not isinstance(header.get("crc32"), dict)
     ):
         raise ValueError("its header is damaged")
     return dict(header)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import json
 import logging
@@ -384,6 +385,27 @@ def test_a_crafted_header_is_refused_or_harmless(folder, change, caplog):
     assert_right_or_refused(folder, plain(folder))
 
 
+@pytest.mark.parametrize("items", [(1000, 2, 1), (-1, 4, 2), (2, 2, 2**62)])
+def test_an_index_of_chunks_that_have_other_items_is_not_used(folder, items, caplog):
+    caplog.set_level(logging.CRITICAL)
+    build_index(folder)
+    chunks = map_index(str(folder / "index.arrow")).chunks.copy()
+    chunks[:, 4] = items
+    rewrite_header(folder, chunks=base64.b64encode(chunks.tobytes()).decode())
+    (fault,) = check_index(folder)
+    assert "have not as many items as it has rows" in fault
+    assert_right_or_refused(folder, plain(folder))
+
+
+def test_an_index_whose_header_is_nested_too_deeply_is_not_used(folder, caplog):
+    caplog.set_level(logging.CRITICAL)
+    build_index(folder)
+    header = {"gulp2": "[" * 100_000}
+    rewrite(folder, lambda batch: batch.replace_schema_metadata(header))
+    assert check_index(folder) == ["it cannot be used: its header is damaged"]
+    assert_right_or_refused(folder, plain(folder))
+
+
 def test_a_disk_that_refuses_leaves_the_index_in_memory(folder, monkeypatch):
     def refuse(*_: Any) -> int:
         raise OSError(28, "No space left on device")
@@ -628,8 +650,8 @@ def rewrite_header(folder: Path, **changes: Any) -> None:
         header = json.loads(batch.schema.metadata[b"gulp2"])
         header = {**header, **changes}
         if "check" not in changes:
-            del header["check"]
-            header["check"] = zlib.crc32(json.dumps(header).encode("ascii"))
+            covered = {k: v for k, v in header.items() if k not in ("check", "whole")}
+            header["check"] = zlib.crc32(json.dumps(covered).encode("ascii"))
         return batch.replace_schema_metadata({"gulp2": json.dumps(header)})
 
     rewrite(folder, change)
