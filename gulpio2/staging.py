@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.format.wording import counted
 from gulpio2.storage.base import read_if_there, read_map
 from gulpio2.storage.data_file import has_frames_of, refuse_taken
+from gulpio2.storage.leftovers import removed_on_error
 from gulpio2.storage.links import is_beginning, stop_sharing
 from gulpio2.storage.local import LocalStore, new_token
 from gulpio2.storage.paths import follow_link, is_there
@@ -281,17 +282,12 @@ class ChunkSession:
         content = self.appender.dump_map()
         self.writer.sync()
         map_writer = self.store.create(staged.meta)
-        try:
+        with removed_on_error(self.store, staged.meta), closing(map_writer):
             if made_of:
                 path = Path(self.store.path(staged.meta))
                 settle_permissions(path, path, made_of)
             map_writer.write(content)
             map_writer.sync()
-        except BaseException:
-            self.store.remove(staged.meta)
-            raise
-        finally:
-            map_writer.close()
         self.store.sync_names()
         return staged
 

@@ -19,6 +19,7 @@ from gulpio2.format.other_frames import known_crc32
 from gulpio2.merge.parts import data_path, length_of
 from gulpio2.storage.base import read_map
 from gulpio2.storage.beside_writers import held_until_mapped
+from gulpio2.storage.leftovers import removed_on_error
 from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
 from gulpio2.storage.local import new_token
 from gulpio2.storage.locks import WriterLock
@@ -104,11 +105,8 @@ def bring_chunk(
     partial = partial_name(data_name(number), new_token())
     if not is_whole:
         _bring_data(read, out, partial, link=link)
-        try:
+        with removed_on_error(out, partial):
             refuse_replaced(read)
-        except BaseException:
-            out.remove(partial)
-            raise
     with held_until_mapped(out, data_name(number) if is_whole else partial):
         if not is_whole:
             if begun is None:

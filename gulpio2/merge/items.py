@@ -14,6 +14,7 @@ from gulpio2.merge.data import name_data, refuse_replaced, store_map
 from gulpio2.merge.parts import content_of, data_path
 from gulpio2.storage.base import read_map
 from gulpio2.storage.beside_writers import held_until_mapped
+from gulpio2.storage.leftovers import removed_on_error
 from gulpio2.storage.links import is_beginning
 from gulpio2.storage.local import new_token
 from gulpio2.storage.paths import is_there
@@ -54,7 +55,7 @@ def bring_items(
         The chunk was written anew meanwhile.
     """
     partial = partial_name(data_name(first), new_token())
-    try:
+    with removed_on_error(out, partial):
         writer = out.create(partial)
         with closing(writer):
             source = data_path(read.part.store, read.chunk)
@@ -64,9 +65,6 @@ def bring_items(
             size = writer.tell()
         refuse_replaced(read)
         number = _begun(out, partial, size, data_only)
-    except BaseException:
-        out.remove(partial)
-        raise
     if number is not None:
         out.remove(partial)
     with held_until_mapped(out, partial if number is None else data_name(number)):

@@ -7,7 +7,7 @@
 * `handles`: open files for reading, few at a time, safe under threads and forks.
 * `data_file`: one as a whole: opened, compared with its map, or about to be begun.
 * `beside_writers`: changing a chunk that others append to.
-* `leftovers`: what writers leave behind that are killed.
+* `leftovers`: what writers leave behind that are killed, or refused.
 * `links`: data files that several directories share.
 * `locks`: one writer per folder, and one per data file.
 * `naming`: a name for a new file, where nothing has it.

@@ -29,6 +29,7 @@ __all__ = [
     "remove_empty",
     "remove_leftovers",
     "remove_partials",
+    "removed_on_error",
 ]
 
 _logger = logging.getLogger(__name__)
@@ -75,6 +76,17 @@ def made_and_locked(store: Store, path: StrPath) -> Iterator[Callable[[], None]]
             # While it is locked: another may rely on a folder that it finds.
             remove_empty(made)
             raise
+
+
+@contextlib.contextmanager
+def removed_on_error(store: Store, name: str) -> Iterator[None]:
+    """Remove a file where the block raises; what that raises is told in any case."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(StorageError):
+            store.remove(name)
+        raise
 
 
 def missing_folders(path: StrPath) -> list[Path]:

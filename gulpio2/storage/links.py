@@ -8,10 +8,12 @@ import logging
 import os
 import shutil
 import stat
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gulpio2.format.layout import partial_name
+from gulpio2.storage.leftovers import removed_on_error
 from gulpio2.storage.local import LocalStore, new_token
 from gulpio2.storage.permissions import permit_copy
 from gulpio2.storage.refusals import cannot, refused
@@ -77,7 +79,7 @@ def copy_file(
         One cannot be read, or the other not be written; nothing is left of it.
     """
     store = LocalStore(folder)
-    try:
+    with removed_on_error(store, name):
         try:
             target = Path(store.path(name))
             target.touch()
@@ -93,16 +95,10 @@ def copy_file(
                 raise refused(cause, "read", source) from cause
             what = f"copy {source} to"
             raise refused(cause, what, store.path(name), writing=True) from cause
-        writer = store.extend(name)
-        try:
+        with closing(store.extend(name)) as writer:
             if length is not None and writer.tell() > length:
                 writer.truncate(length)
             writer.sync()
-        finally:
-            writer.close()
-    except BaseException:
-        store.remove(name)
-        raise
 
 
 def _has_holes(path: StrPath) -> bool:
@@ -209,11 +205,8 @@ def stop_sharing(path: StrPath, lock: WriterLock) -> None:
     partial = partial_name(file.name, new_token())
     copy_file(file, file.parent, partial)
     store = LocalStore(file.parent)
-    try:
+    with removed_on_error(store, partial):
         # Or another would before this one does.
         lock.take(store.path(partial), to_write=True)
         store.rename(partial, file.name)
         store.sync_names()
-    except BaseException:
-        store.remove(partial)
-        raise

@@ -18,6 +18,7 @@ from gulpio2.storage.handles import (
     open_descriptor,
     open_regular,
 )
+from gulpio2.storage.leftovers import removed_on_error
 from gulpio2.storage.local_writer import ExtendingWriter, LocalWriter
 from gulpio2.storage.locks import lock_folder
 from gulpio2.storage.naming import rename_new
@@ -164,19 +165,19 @@ class LocalStore:
         """Put what the block writes in place, as `write_atomically` does."""
         partial = partial_name(name, new_token())
         writer = self.create(partial)
-        try:
-            # Before anything is written: it is no more secret under its final name.
-            self._permit(partial, name, made_of)
-            yield writer
-            writer.sync()
-            writer.close()
+        with removed_on_error(self, partial):
+            try:
+                # Before anything is written: it is no more secret under its final name.
+                self._permit(partial, name, made_of)
+                yield writer
+                writer.sync()
+                writer.close()
+            except BaseException:
+                with suppress(StorageError):  # what it was to hold is dropped
+                    writer.close()
+                raise
             self.rename(partial, name, made_of=made_of)
             self.sync_names()
-        except BaseException:
-            with suppress(StorageError):  # what it was to hold is dropped
-                writer.close()
-            self.remove(partial)
-            raise
 
     def _permit(self, source: str, target: str, made_of: Collection[str] = ()) -> None:
         """Have a new file be read by nobody who may not read it under its final name.

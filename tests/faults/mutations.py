@@ -100,8 +100,8 @@ MUTATIONS = [
     Mutation(
         "write small files in place",
         "storage/local.py",
-        "            writer.sync()\n            writer.close()\n",
-        "            writer.close()\n",
+        "                writer.sync()\n                writer.close()\n",
+        "                writer.close()\n",
         POWER,
     ),
     Mutation(

@@ -100,6 +100,14 @@ def test_a_path_that_cannot_be_read_is_told_of_as_it_was_given(tmp_path, monkeyp
     assert raised.value.filename == "./folder"
 
 
+def test_what_fails_is_told_where_the_copy_cannot_be_removed_either(tmp_path):
+    source, copy = tmp_path / "source", tmp_path / "copy"
+    source.write_bytes(b"bytes")
+    copy.mkdir()
+    with pytest.raises(StorageError, match=r"cannot copy .*: Is a directory"):
+        copy_file(source, tmp_path, "copy")
+
+
 def test_a_source_that_is_gone_is_told_of_as_such(tmp_path):
     with pytest.raises(StorageError, match="cannot read"):
         copy_file(tmp_path / "gone", tmp_path, "copy")

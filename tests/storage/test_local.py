@@ -492,6 +492,20 @@ def test_what_fails_first_is_told_where_the_file_cannot_be_closed_either(store):
     assert store.read("a") == b"old"
 
 
+def test_what_fails_first_is_told_where_the_file_cannot_be_removed_either(store):
+    store.make()
+
+    def fail():
+        with store.replacing("a"):
+            (partial,) = store.folder.iterdir()
+            partial.unlink()
+            partial.mkdir()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+
+
 def test_a_reader_of_the_old_file_keeps_it(store):
     make(store, a=b"old")
     with (store.folder / "a").open("rb") as file:
