@@ -83,7 +83,7 @@ def _entry_at(text: str, start: int, behind: int) -> tuple[dict[str, Any], int] 
     Another one seems to begin behind it: there its id has been, or -1.
     """
     if behind < 0:
-        return _read_entry(text[start:])
+        return _read_entry(text, start)
     if read := _read_entry(text[start:behind]):
         return read
     # A brace at its end may be lost, or be another character now. All that follows
@@ -93,16 +93,16 @@ def _entry_at(text: str, start: int, behind: int) -> tuple[dict[str, Any], int] 
     for closed in (cut + "}", cut[:-1] + "}", cut[:-2] + "}}"):
         if read := _read_entry(closed):
             return read
-    return _read_entry(text[start:])  # its metadata has what looks like another entry
+    return _read_entry(text, start)  # its metadata has what looks like another entry
 
 
-def _read_entry(text: str) -> tuple[dict[str, Any], int] | None:
-    """Read the entry that a text begins with; give it, and its length, if it is one."""
+def _read_entry(text: str, start: int = 0) -> tuple[dict[str, Any], int] | None:
+    """Read the entry at a place of a text; give it, and its length, if it is one."""
     try:
-        entry, length = _DECODER.raw_decode(text)
+        entry, end = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return (entry, length) if validate_entry(entry) is None else None
+    return (entry, end - start) if validate_entry(entry) is None else None
 
 
 def _start_of_string(text: str, end: int) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -65,6 +66,18 @@ def test_what_stands_in_metadata_is_no_entry():
     inner = {"x": {"frame_info": [[0, 0, 4]], "meta_data": [{}]}}
     entry = {"frame_info": [[0, 0, 4]], "meta_data": [inner]}
     assert salvage_map(dump_gmeta({"outer": entry})[:-1]) == [("outer", entry)]
+
+
+def test_no_rest_of_a_map_is_copied_for_an_entry_that_seems_to_hold_another():
+    inner = {"x": {"frame_info": [[0, 0, 4]], "meta_data": [{}]}}
+    entry = {"frame_info": [[0, 0, 4]], "meta_data": [inner]}
+    data = dump_gmeta({"outer": entry}) + b" " * 10_000_000
+    tracemalloc.start()
+    found = salvage_map(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found == [("outer", entry)]
+    assert peak < 1.5 * len(data)
 
 
 @given(st.binary(max_size=300))
