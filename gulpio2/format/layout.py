@@ -26,6 +26,7 @@ __all__ = [
     "data_number",
     "describe_shares",
     "in_two_chunks",
+    "is_partial_of",
     "list_chunks",
     "meta_name",
     "partial_name",
@@ -43,9 +44,9 @@ REMOVALS_NAME = "deleted.json"
 _MAX_NUMBER = 10**18 - 1
 _DATA = re.compile(r"data_(0|[1-9][0-9]{0,17})\.gulp")
 _META = re.compile(r"meta_(0|[1-9][0-9]{0,17})\.gmeta")
-_PARTIAL = re.compile(r".+\.[0-9a-z]+\.partial")
-# But for what macOS puts beside each file, "._data_0.gulp".
+_PARTIAL = re.compile(r"(.+)\.[0-9a-z]+\.partial")
 _SHARE = re.compile(r"shard_[0-9]+_of_[0-9]+")
+# But for what macOS puts beside each file, "._data_0.gulp".
 _LIKE_CHUNK = re.compile(r"(?!\._).*\.(gulp|gmeta)", re.IGNORECASE)
 
 
@@ -83,6 +84,18 @@ def partial_name(name: str, token: str) -> str:
         one chunk never write into one file.
     """
     return f"{name}.{token}.partial"
+
+
+def is_partial_of(partial: str, name: str) -> bool:
+    """Tell of the name of a file whether it will be called `name` once it is whole.
+
+    Examples
+    --------
+    >>> is_partial_of("data_1.gulp.0a.partial", "data_1.gulp")
+    True
+    """
+    match = _PARTIAL.fullmatch(partial) if partial.startswith(name) else None
+    return match is not None and match[1] == name
 
 
 @dataclass(frozen=True, slots=True)

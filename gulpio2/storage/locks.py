@@ -5,12 +5,12 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import re
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
+from gulpio2.format.layout import is_partial_of
 from gulpio2.storage.handles import open_descriptor
 from gulpio2.storage.paths import is_at, is_there
 from gulpio2.storage.refusals import refused
@@ -35,8 +35,6 @@ _held: set[int] = set()
 # Seconds. What a worker whose parent was killed needs at most to end, or to close what
 # it has inherited, if its disk answers.
 _PATIENCE = 1.0
-# What comes behind a name and a dot while the file is written.
-_PARTIAL_END = re.compile(r"[0-9a-z]+\.partial")
 # What is said of a file that may not be written to; it can be locked all the same.
 _MAY_NOT = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY)
 # What a file system says that knows no locks.
@@ -252,11 +250,8 @@ class WriterLock:
         StorageError
             One cannot be opened for writing, so that nobody can tell.
         """
-        prefix = f"{path.name}."
-        begun = [name for name in names if name.startswith(prefix)]
-        # Not what a map is written by whose name begins like it.
-        others = [name for name in begun if _PARTIAL_END.fullmatch(name, len(prefix))]
-        for other in (path.parent / name for name in others):
+        begun = [name for name in names if is_partial_of(name, path.name)]
+        for other in (path.parent / name for name in begun):
             if not self.has(other):
                 with WriterLock() as lock:  # one that is left over can be locked
                     lock.take(other, to_write=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gulpio2.errors import MapChangedError, MetaFileError, StorageError
-from gulpio2.format.layout import INDEX_NAME
+from gulpio2.format.layout import INDEX_NAME, is_partial_of
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.composing import (
     compose,
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from gulpio2.types import Progress, StrPath
 
 __all__ = [
-    "PARTIAL",
     "SMALL_MAPS_BYTES",
     "UnlessChanged",
     "index_of_state",
@@ -52,8 +50,6 @@ _logger = logging.getLogger(__name__)
 # Bytes of all maps. Below, parsing them takes some hundredths of a second at most, and
 # ordinary dictionaries have nothing to be explained.
 SMALL_MAPS_BYTES = 1024 * 1024
-# An index file that is being written.
-PARTIAL = re.compile(rf"{re.escape(INDEX_NAME)}\.[0-9a-z]+\.partial")
 # Seconds after which an unfinished file of another process is taken to be left over.
 _ABANDONED = 3600.0
 
@@ -77,7 +73,7 @@ def may_write_index(path: StrPath, partials: Sequence[str]) -> bool:
         is left over from a process that was killed.
     """
     for name in partials:
-        if not PARTIAL.fullmatch(name):
+        if not is_partial_of(name, INDEX_NAME):
             return False
         try:
             state = os.stat(path_in(path, name))  # noqa: PTH116  # a str, once for each file

@@ -9,14 +9,20 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from gulpio2.errors import ChunkMismatchError, MapChangedError, MetaFileError
-from gulpio2.format.layout import INDEX_NAME, data_name, list_chunks, meta_name
+from gulpio2.format.layout import (
+    INDEX_NAME,
+    data_name,
+    is_partial_of,
+    list_chunks,
+    meta_name,
+)
 from gulpio2.storage.base import require_known_version
 from gulpio2.storage.beside_writers import wait_for_map
 from gulpio2.storage.index.columns import ALTERED
 from gulpio2.storage.index.composing import compose, keep_lost, lost_maps, map_states
 from gulpio2.storage.index.file import write_index
 from gulpio2.storage.index.loading import load_to_replace
-from gulpio2.storage.index.opening import PARTIAL, UnlessChanged, is_small
+from gulpio2.storage.index.opening import UnlessChanged, is_small
 from gulpio2.storage.local import LocalStore
 from gulpio2.storage.paths import path_in
 from gulpio2.types import no_progress
@@ -176,7 +182,7 @@ def replace_index(
 def sweep(store: LocalStore) -> None:
     """Remove what an interrupted process has left."""
     for name in store.names():
-        if PARTIAL.fullmatch(name):
+        if is_partial_of(name, INDEX_NAME):
             store.remove(name)
 
 
