@@ -98,8 +98,7 @@ def _typed_of_file(content: IndexContent) -> Any | None:
         typed = batch.select(range(FIXED_COLUMNS, batch.num_columns))
         if typed_crc32(typed) != content.crc32.get("typed"):
             return None
-        # Files that were written before December 2026 do not say it.
-        if json_crc32(typed) != content.crc32.get("json", json_crc32(typed)):
+        if json_crc32(typed) != content.crc32.get("json"):
             return None
     except (pa.ArrowException, OSError, ValueError, LookupError):
         return None

@@ -405,22 +405,3 @@ def test_a_mark_of_json_text_that_is_lost_is_no_column_of_texts(
         directory.query("k == 'walk'")
     assert directory.query("""k == '"walk"'""").ids == ["i0"]
     assert "columns of its table are damaged" in caplog.text
-
-
-def test_an_index_without_the_sum_of_those_marks_is_used(tmp_path, monkeypatch):
-    """One that was written before there was any."""
-    dumps = json.dumps
-
-    def without(value, **options):
-        if isinstance(value, dict) and "chunks" in value:
-            value["crc32"].pop("json", None)
-        return dumps(value, **options)
-
-    monkeypatch.setattr(json, "dumps", without)
-    write_indexed(tmp_path, ["walk", 7, "run"])
-    monkeypatch.undo()
-    assert b'"json"' not in (tmp_path / INDEX_NAME).read_bytes()
-    assert check_index(tmp_path) == []
-    assert GulpDirectory(tmp_path, indexed=True).query("k.contains('walk')").ids == [
-        "i0"
-    ]
