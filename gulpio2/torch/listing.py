@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.format.times import FrameTimes
-    from gulpio2.storage.index.index import Held
+    from gulpio2.storage.index.held import Held
 
 __all__ = ["Listing", "frame_times", "look_at"]
 

@@ -191,14 +191,10 @@ class Columns:
             checks.append(crc32_of(b"".join(row)))
         return checks
 
-    def row_check(self, row: int) -> int:
-        """Compute the CRC-32 of one row; see `row_checks`."""
-        return self.row_checks(row, row + 1)[0]
-
     def is_sound(self, row: int) -> bool:
         """Tell whether a row is what its own CRC-32 says."""
         try:
-            return self.row_check(row) == self.row_crc32.item(row)
+            return self.row_checks(row, row + 1)[0] == self.row_crc32.item(row)
         except ValueError:
             return False
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from gulpio2.storage.index.columns import Columns, IndexContent
 
-__all__ = ["Held", "Index"]
+__all__ = ["Index"]
 
 _logger = logging.getLogger(__name__)
 # Ids that are Python objects at the same time while all are gone through.

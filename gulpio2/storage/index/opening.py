@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import MapChangedError, MetaFileError, StorageError
+from gulpio2.errors import MapChangedError, MetaFileError
 from gulpio2.format.layout import INDEX_NAME, is_partial_of
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.composing import (
@@ -253,7 +253,7 @@ def _write(folder: str, content: IndexContent) -> bool:
     store = UnlessChanged(folder, content)
     try:
         write_index(store, content.columns, content.lookup, content.chunks)
-    except (OSError, StorageError, MapChangedError, ImportError) as cause:
+    except (OSError, MapChangedError, ImportError) as cause:
         _logger.info("the index of %s stays in memory: %s", folder, cause)
         return False
     except Exception:  # whatever it is: the file is optional, and opening is not
