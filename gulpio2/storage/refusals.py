@@ -119,8 +119,8 @@ def left_without_map(cause: StorageError, path: str, *, is_new: bool) -> Storage
         "that was to be written stores it again; else `gulp2 repair` salvages the "
         "frames"
     )
-    said = str(cause.strerror).removesuffix(_INTACT)
-    return StorageError(cause.errno, f"{said}{state}. Other chunks are intact")
+    said = str(cause.strerror).removesuffix(f". {_INTACT}")
+    return StorageError(cause.errno, f"{said}. {state}. Other chunks are intact")
 
 
 def not_opened(cause: OSError, path: str) -> StorageError:

@@ -24,7 +24,13 @@ from gulpio2.repair import repair_directory
 from gulpio2.storage import open_store
 from gulpio2.storage.leftovers import missing_folders
 from gulpio2.storage.paths import real_path
-from gulpio2.storage.refusals import absolute, local_path, nearest_there, refused
+from gulpio2.storage.refusals import (
+    absolute,
+    left_without_map,
+    local_path,
+    nearest_there,
+    refused,
+)
 from gulpio2.testing import make_gulp_directory
 
 URLS = ["s3://bucket/a", "http://host/a", "file:///a", Path("s3://bucket/a")]
@@ -111,6 +117,14 @@ def test_a_file_that_is_too_large_is_a_matter_of_chunks_where_it_is_one(name, ad
     for options in ({"writing": True}, {"extending": True}):
         error = refused(cause, "write", f"out/{name}", **options)
         assert advice in str(error)
+
+
+@pytest.mark.parametrize("writing", [False, True])
+def test_what_is_left_without_a_map_is_a_sentence_of_its_own(writing):
+    cause = refused(OSError(errno.EPIPE, "Broken pipe"), "sync", "m", writing=writing)
+    told = str(left_without_map(cause, "data_0.gulp", is_new=True).strerror)
+    assert told.startswith("cannot sync m: Broken pipe. data_0.gulp has the new frames")
+    assert told.endswith("salvage the frames. Other chunks are intact")
 
 
 def test_a_path_is_made_absolute_where_the_current_folder_is_there(
