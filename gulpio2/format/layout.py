@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gulpio2.errors import ChunkMismatchError, FormatError
+from gulpio2.errors import ChunkMismatchError
 from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ __all__ = [
     "JOURNAL_NAME",
     "LABELS_NAME",
     "MANIFEST_NAME",
+    "MAX_NUMBER",
     "REMOVALS_NAME",
     "Listing",
     "data_name",
@@ -41,7 +42,7 @@ REMOVALS_NAME = "deleted.json"
 
 # No leading zeros: data_0.gulp and data_00.gulp must not both be chunk 0. No more
 # digits than fit into 64 bits.
-_MAX_NUMBER = 10**18 - 1
+MAX_NUMBER = 10**18 - 1
 _DATA = re.compile(r"data_(0|[1-9][0-9]{0,17})\.gulp")
 _META = re.compile(r"meta_(0|[1-9][0-9]{0,17})\.gmeta")
 _PARTIAL = re.compile(r"(.+)\.[0-9a-z]+\.partial")
@@ -119,23 +120,6 @@ class Listing:
     def numbers(self) -> frozenset[int]:
         """Every number that is taken, whole chunk or not."""
         return frozenset((*self.chunks, *self.data_only, *self.meta_only))
-
-    @property
-    def next_number(self) -> int:
-        """First number above every one that is taken, whole chunk or not.
-
-        Raises
-        ------
-        FormatError
-            There is none: rule 1 of the format has a last one.
-        """
-        last = max(self.numbers, default=-1)
-        if last == _MAX_NUMBER:
-            raise FormatError(
-                f"there is no chunk number behind that of {data_name(last)}. Give that "
-                "chunk a smaller one: rename both of its files"
-            )
-        return last + 1
 
     def require_data(self, place: Callable[[str], str]) -> None:
         """Refuse a map without a data file.

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from gulpio2.errors import MetaFileError, UnknownVersionError
+from gulpio2.errors import FormatError, MetaFileError, UnknownVersionError
 from gulpio2.format.checked_json import dump_checked, load_checked
 from gulpio2.format.checksum import crc32_of
-from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME
+from gulpio2.format.layout import (
+    FAILURES_NAME,
+    LABELS_NAME,
+    MAX_NUMBER,
+    data_name,
+)
 from gulpio2.format.wording import shown
 
 if TYPE_CHECKING:
@@ -325,9 +330,21 @@ def free_number(listing: Listing, runs: Iterable[Run], removed: Iterable[int]) -
         free: another chunk under it would cover up the loss.
     removed : iterable of int
         Those that ``deleted.json`` tells of: it would speak of the other chunk.
+
+    Raises
+    ------
+    FormatError
+        There is none: rule 1 of the format has a last one.
     """
-    told = {number for run in runs for number in run.chunks}.union(removed)
-    return max(listing.next_number, max(told, default=-1) + 1)
+    told = {number for run in runs for number in run.chunks}
+    last = max(told.union(removed, listing.numbers), default=-1)
+    if last >= MAX_NUMBER:
+        raise FormatError(
+            f"there is no chunk number behind that of {data_name(last)}. Give that "
+            "chunk a smaller one: rename both of its files. If it is lost, `gulp2 "
+            "merge` into a new directory numbers the others anew"
+        )
+    return last + 1
 
 
 def without_lost_chunks(

@@ -248,7 +248,7 @@ def refuse_misnamed_chunks(store: Store) -> None:
     """
     listing = list_chunks(store.names())
     kinds = {name.rpartition(".")[2].lower() for name in listing.strays}
-    if listing.next_number == 0 and {"gulp", "gmeta"} <= kinds:
+    if not listing.numbers and {"gulp", "gmeta"} <= kinds:
         raise IngestError(
             f"{store.path('')}: {listing.describe_strays()} before ingesting, or give "
             "another folder"

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gulpio2.errors import FormatError
 from gulpio2.format.layout import data_name, list_chunks, meta_name, partial_name
 
 
@@ -28,7 +27,7 @@ def test_files_are_paired_by_number_and_halves_are_told_apart(data, meta):
     assert listing.data_only == tuple(sorted(data - meta))
     assert listing.meta_only == tuple(sorted(meta - data))
     assert (listing.partials, listing.strays) == ((), ())
-    assert listing.next_number == max(data | meta, default=-1) + 1
+    assert listing.numbers == data | meta
 
 
 @pytest.mark.parametrize(
@@ -82,11 +81,4 @@ def test_a_partial_name_is_no_name_of_a_chunk():
     assert name == "data_3.gulp.1f0c9a52e6b7.partial"
     listing = list_chunks([name])
     assert listing.partials == (name,)
-    assert listing.next_number == 0
-
-
-def test_behind_the_last_number_there_is_none():
-    last = 10**18 - 1
-    assert list_chunks([data_name(last - 1)]).next_number == last
-    with pytest.raises(FormatError, match="no chunk number behind"):
-        _ = list_chunks([data_name(last)]).next_number
+    assert not listing.numbers

@@ -12,14 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gulpio2.errors import MetaFileError
+from gulpio2.errors import FormatError, MetaFileError
 from gulpio2.format.joined_runs import join_runs
+from gulpio2.format.layout import data_name, list_chunks
 from gulpio2.format.manifest import (
     Manifest,
     Run,
     Shares,
     conflicting_runs,
     dump_manifest,
+    free_number,
     load_manifest,
     missing_shares,
     source_of,
@@ -265,3 +267,26 @@ def test_a_manifest_nested_deeply_is_an_error_and_no_crash(depth):
     data = b'{"format": "gulp2", "format_version": 1, "runs": [], "a": ' + nested + b"}"
     with pytest.raises(MetaFileError):
         load_manifest(data, where="x")
+
+
+def test_a_free_number_is_behind_all_that_anything_tells_of():
+    listing, run = list_chunks([data_name(3)]), replace(RUN, chunks=(2,))
+    assert free_number(list_chunks([]), [], []) == 0
+    assert free_number(listing, [run], [1]) == 4
+    assert free_number(listing, [replace(RUN, chunks=(7,))], [1]) == 8
+    assert free_number(listing, [run], [9]) == 10
+
+
+@pytest.mark.parametrize(
+    ("names", "chunks", "removed"),
+    [
+        ([data_name(10**18 - 1)], (), ()),
+        ([], (10**18 - 1,), ()),
+        ([], (10**18,), ()),
+        ([], (), (10**18 - 1,)),
+    ],
+)
+def test_behind_the_last_number_there_is_none(names, chunks, removed):
+    runs = [replace(RUN, chunks=chunks)]
+    with pytest.raises(FormatError, match="no chunk number behind that of data_"):
+        free_number(list_chunks(names), runs, removed)
