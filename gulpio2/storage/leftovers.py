@@ -63,8 +63,16 @@ def made_and_locked(store: Store, path: StrPath) -> Iterator[Callable[[], None]]
         tell then whether another has that open.
     """
     made = missing_folders(path)
-    store.make()
-    with store.lock(), WriterLock() as lock:
+    with contextlib.ExitStack() as stack:
+        try:
+            store.make()
+            stack.enter_context(store.lock())
+        except LockedError:
+            raise  # another relies on the folder
+        except StorageError:
+            remove_empty(made)
+            raise
+        lock = stack.enter_context(WriterLock())
 
         def hold() -> None:
             _hold_journal(store, lock)
@@ -104,8 +112,8 @@ def missing_folders(path: StrPath) -> list[Path]:
 
 def remove_empty(made: Iterable[Path]) -> None:
     """Remove folders that were made in vain, from the innermost on."""
-    with contextlib.suppress(OSError):  # something is in it
-        for each in made:
+    for each in made:
+        with contextlib.suppress(OSError):  # something is in it, or it was not made
             each.rmdir()
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -137,6 +139,43 @@ def test_a_folder_in_the_place_of_a_data_file_keeps_nothing(tmp_path, caplog):
     remove_partials(LocalStore(tmp_path))
     assert not left.exists()
     assert caplog.messages == []
+
+
+def test_folders_above_one_that_cannot_be_made_are_gone_again(tmp_path):
+    folder = tmp_path / "new" / ("x" * 300)
+    with pytest.raises(StorageError), made_and_locked(LocalStore(folder), folder):
+        pytest.fail("there is no such folder")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_locked_is_gone_again(tmp_path, monkeypatch):
+    folder = tmp_path / "new" / "one"
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        pytest.raises(StorageError, match="must support flock"),
+        made_and_locked(LocalStore(folder), folder),
+    ):
+        pytest.fail("nothing keeps others away")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_folder_that_another_has_locked_stays(tmp_path, monkeypatch):
+    folder, make = tmp_path / "new", LocalStore.make
+
+    with ExitStack() as another:
+
+        def make_for_another(store: LocalStore) -> None:
+            make(store)
+            another.enter_context(LocalStore(folder).lock())
+
+        monkeypatch.setattr(LocalStore, "make", make_for_another)
+        with pytest.raises(LockedError), made_and_locked(LocalStore(folder), folder):
+            pytest.fail("another is writing to it")
+        assert folder.exists()
 
 
 def refused(folder: Any) -> str:
