@@ -75,9 +75,9 @@ class IndexedEntry(OrderedDict[str, Any]):
             self[key] = default
         return self[key]
 
-    def pop(self, key: str, *default: Any) -> Any:
-        """Remove a part and give it."""
-        return OrderedDict.pop(self._listed(), key, *default)
+    def pop(self, key: str, *default: Any, **named: Any) -> Any:
+        """Remove a part and give it, or the `default` where there is none."""
+        return OrderedDict.pop(self._listed(), key, *default, **named)
 
     def popitem(self, last: bool = True) -> tuple[str, Any]:  # noqa: FBT001, FBT002  # signature of OrderedDict
         """Remove a part and give it with its key."""

@@ -133,6 +133,15 @@ def test_edits_stick_and_show_in_later_reads(lazy):
     assert lazy["item 0/1"][1]["label"] == "edited"
 
 
+def test_a_part_of_an_entry_is_taken_out_as_out_of_any_mapping(lazy, plain):
+    for directory in (lazy, plain):
+        entry = directory.merged_meta_dict["item 0/4"]
+        assert entry.pop("nothing", 1) == entry.pop("nothing", default=1) == 1
+        assert entry.pop("meta_data", default=None) == [{}]
+        with pytest.raises(KeyError):
+            entry.pop("meta_data")
+
+
 def test_spans_are_a_list_that_is_made_on_demand(lazy, plain):
     spans = lazy.merged_meta_dict["item 0/4"]["frame_info"]
     want = plain.merged_meta_dict["item 0/4"]["frame_info"]
