@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import ChunkMismatchError
-from gulpio2.format.wording import counted
+from gulpio2.format.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -144,27 +144,21 @@ class Listing:
         """Say which data files have no map; nothing where all have one."""
         if not self.data_only:
             return ""
-        others = len(self.data_only) - 1
+        named = first_of([*map(data_name, self.data_only)], "data file")
         return (
-            data_name(self.data_only[0])
-            + (f" and {counted(others, 'other data file')}" if others else "")
-            + (" have" if others else " has")
-            + " no map: never committed, or the map is lost. Run `gulp2 check` on the "
-            "directory"
+            f"{named} {'have' if self.data_only[1:] else 'has'} no map: never "
+            "committed, or the map is lost. Run `gulp2 check` on the directory"
         )
 
     def describe_strays(self) -> str:
         """Say that there are strays, and which; nothing where there are none."""
         if not self.strays:
             return ""
-        others = len(self.strays) - 1
+        named = first_of(self.strays, "file")
         return (
-            self.strays[0]
-            + (f" and {counted(others, 'other file')}" if others else "")
-            + (" are" if others else " is")
-            + " named almost like files of a chunk, and passed over. The names are "
-            "data_N.gulp and meta_N.gmeta, N without leading zeros: rename what "
-            "belongs to the directory"
+            f"{named} {'are' if self.strays[1:] else 'is'} named almost like files of "
+            "a chunk, and passed over. The names are data_N.gulp and meta_N.gmeta, N "
+            "without leading zeros: rename what belongs to the directory"
         )
 
 

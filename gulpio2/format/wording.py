@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gulpio2.errors import with_article
 
-__all__ = ["cannot_be_read", "counted", "shown"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["cannot_be_read", "counted", "first_of", "shown"]
 
 _MOST = 80  # characters of a value
 
@@ -40,6 +45,18 @@ def counted(number: int, noun: str, plural: str = "", *, spec: str = "") -> str:
     ('1 item', '1200 frames', '0 losses')
     """
     return f"{number:{spec}} {noun if number == 1 else plural or noun + 's'}"
+
+
+def first_of(names: Sequence[str], noun: str) -> str:
+    """Name the first of some, and say how many others there are.
+
+    Examples
+    --------
+    >>> first_of(["a", "b", "c"], "file")
+    'a and 2 other files'
+    """
+    others = len(names) - 1
+    return names[0] + (f" and {counted(others, f'other {noun}')}" if others else "")
 
 
 def shown(value: object) -> str:

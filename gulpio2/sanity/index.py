@@ -8,7 +8,7 @@ from gulpio2.errors import MetaFileError
 from gulpio2.format.checks import Problem
 from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
 from gulpio2.format.scan import UnusualMapError
-from gulpio2.format.wording import cannot_be_read, counted
+from gulpio2.format.wording import cannot_be_read, first_of
 
 if TYPE_CHECKING:
     from gulpio2.sanity.report import Findings
@@ -67,7 +67,7 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
         there = set(store.names())
         if gone := [name for name in stale if name not in there]:
             note(
-                f"tells of {_and_others(gone)}, no longer there: were the chunks "
+                f"tells of {first_of(gone, 'map')}, no longer there: were the chunks "
                 "removed or renamed, or were they not copied? If all is there that "
                 "should be, `gulp2 index` brings it up to date"
             )
@@ -80,7 +80,7 @@ def check_index_of(store: LocalStore, findings: Findings, present: set[str]) -> 
             findings.add(lost)
             advice = _UNKNOWN if unread else "`gulp2 index` brings it up to date"
             note(
-                f"was made before {_and_others(changed)} took its present form; "
+                f"was made before {first_of(changed, 'map')} took its present form; "
                 "readers do without those rows. " + (_KEEP_INDEX if lost else advice)
             )
         if stale or unread:
@@ -128,8 +128,3 @@ def _news(unread: list[Problem], known: list[Problem]) -> list[Problem]:
             news.append(problem)
             places.add(place)
     return news
-
-
-def _and_others(names: list[str]) -> str:
-    others = len(names) - 1
-    return names[0] + (f" and {counted(others, 'other map')}" if others else "")
