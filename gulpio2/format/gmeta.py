@@ -81,15 +81,8 @@ def load_ordered_json(data: bytes, *, where: str, advice: str = "") -> Any:
     MetaFileError
         Not JSON, or an object that has one key twice at the top level.
     """
-    last: list[tuple[str, Any]] = []
-
-    def ordered(pairs: list[tuple[str, Any]]) -> OrderedDict[str, Any]:
-        nonlocal last
-        last = pairs
-        return OrderedDict(pairs)
-
     try:
-        value = json.loads(data, object_pairs_hook=ordered)
+        value, last = _parsed(data, OrderedDict)
     except (ValueError, RecursionError) as cause:
         advice = advice or ". ".join(filter(None, (advice_for_pickle(data), _HINT)))
         raise MetaFileError(
@@ -130,19 +123,27 @@ def load_pairs(data: bytes) -> list[tuple[str, Any]]:
     ValueError, RecursionError
         It is no JSON.
     """
-    last: list[tuple[str, Any]] = []
-
-    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal last
-        last = pairs
-        return dict(pairs)
-
-    value = json.loads(data, object_pairs_hook=keep)
+    value, last = _parsed(data, dict)
     if not isinstance(value, dict):
         raise MetaFileError(
             f"holds no JSON object but {with_article(type(value).__name__)}"
         )
     return last
+
+
+def _parsed(data: bytes, kind: type[dict[str, Any]]) -> tuple[Any, list[Any]]:
+    """Parse JSON; give the pairs of the object that ends last, repeated keys and all.
+
+    That is the one around all others, where the whole is an object.
+    """
+    last: list[tuple[str, Any]] = []
+
+    def keep(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal last
+        last = pairs
+        return kind(pairs)
+
+    return json.loads(data, object_pairs_hook=keep), last
 
 
 def may_have_an_entry(data: bytes, ids: Collection[str]) -> bool:
