@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "AGAIN",
     "HEAD_BYTES",
-    "Problem",
     "Record",
     "check_checksum",
     "check_head",

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import MetaFileError, UnknownVersionError
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
-from gulpio2.format.checks import AGAIN, Problem, Record
+from gulpio2.format.checks import AGAIN, Record
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME, data_name
 from gulpio2.format.manifest import LOST_PLAN, file_check, load_manifest, missing_shares
+from gulpio2.format.problems import Problem
 from gulpio2.format.times_back import note_times_back
 from gulpio2.format.wording import counted, shown
 

@@ -11,7 +11,6 @@ from gulpio2.errors import CorruptFrameError
 from gulpio2.format.checks import (
     AGAIN,
     HEAD_BYTES,
-    Problem,
     Record,
     check_checksum,
     check_head,
@@ -21,6 +20,7 @@ from gulpio2.format.checks import (
 )
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.plan import plan_reads
+from gulpio2.format.problems import Problem
 from gulpio2.format.removals import merge_spans
 from gulpio2.sanity.report import Findings, unreadable
 from gulpio2.threads import default_threads, work_together

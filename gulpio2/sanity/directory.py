@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.changed_places import note_changed_places
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
-from gulpio2.format.checks import Problem, check_ids, check_names, note_gaps
+from gulpio2.format.checks import check_ids, check_names, note_gaps
 from gulpio2.format.layout import (
     FAILURES_NAME,
     INDEX_NAME,
@@ -32,6 +32,7 @@ from gulpio2.format.map_checks import (
     has_no_items,
     note_of_manifest,
 )
+from gulpio2.format.problems import Problem
 from gulpio2.format.removals import Removals, merge_spans
 from gulpio2.format.salvage import gaps_between
 from gulpio2.sanity.data_files import DataFileCheck

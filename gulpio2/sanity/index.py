@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import MetaFileError
-from gulpio2.format.checks import Problem
 from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
+from gulpio2.format.problems import Problem
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.format.wording import cannot_be_read, first_of
 

@@ -68,7 +68,7 @@ def removed_numbers(store: Store, names: Collection[str]) -> set[int]:
 
 
 def noted_removals(store: Store) -> Removals:
-    """Read ``deleted.json``; empty where there is none that can be read."""
+    """Read ``deleted.json``; empty where there is none, or it is damaged."""
     try:
         return read_removals(store)
     except MetaFileError:  # a damaged one is for a check to tell

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.format.checks import (
     HEAD_BYTES,
-    Problem,
     Record,
     check_checksum,
     check_head,
@@ -23,7 +22,7 @@ from gulpio2.format.checks import (
     undecodable,
 )
 from gulpio2.format.layout import list_chunks
-from gulpio2.format.problems import Tally, runs_of_frames
+from gulpio2.format.problems import Problem, Tally, runs_of_frames
 from gulpio2.format.records import record_of
 from gulpio2.testing import make_frames
 

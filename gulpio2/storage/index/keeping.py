@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "IndexState",
-    "IndexSummary",
     "build_index",
     "check_index",
     "index_state",
