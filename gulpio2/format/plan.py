@@ -203,7 +203,5 @@ def calculate_chunk_slices(items_per_chunk: int, num_items: int) -> list[slice]:
             "there are no items to ingest: the adapter found none. Check the folder "
             "or the list that it was given"
         )
-    return [
-        slice(start, min(start + items_per_chunk, num_items))
-        for start in range(0, num_items, items_per_chunk)
-    ]
+    starts = range(0, num_items, items_per_chunk)  # whose bounds are Python's integers
+    return [slice(start, min(start + starts.step, starts.stop)) for start in starts]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +110,12 @@ def test_chunks_cover_every_item_once_in_order(items_per_chunk, num_items):
 )
 def test_chunks_are_those_of_the_original(arguments, slices):
     assert calculate_chunk_slices(*arguments) == slices
+
+
+def test_chunks_of_a_number_of_few_bits_hold_every_item():
+    few: Any = np.uint8  # as a column of a table has them
+    wanted = [slice(0, 100), slice(100, 200), slice(200, 250)]
+    assert calculate_chunk_slices(few(100), few(250)) == wanted
 
 
 @pytest.mark.parametrize(
