@@ -179,7 +179,7 @@ class LocalStore:
             self.rename(partial, name, made_of=made_of)
             self.sync_names()
 
-    def _permit(self, source: str, target: str, made_of: Collection[str] = ()) -> None:
+    def _permit(self, source: str, target: str, made_of: Collection[str]) -> None:
         """Have a new file be read by nobody who may not read it under its final name.
 
         See `rename`.

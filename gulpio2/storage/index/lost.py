@@ -24,15 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["lost_items"]
 
 
-def _untold(name: str, offset: int | None, cause: OSError) -> None:
-    """Pass over what cannot be read."""
-
-
 def lost_items(
     store: Store,
     numbers: Iterable[int],
     present: Collection[str],
-    unread: Callable[[str, int | None, OSError], None] = _untold,
+    unread: Callable[[str, int | None, OSError], None],
 ) -> Iterator[tuple[int, str]]:
     """Find items that are in no map and were not deleted, and whose frames are there.
 
@@ -44,7 +40,7 @@ def lost_items(
         Chunks whose maps are others than those that the index was made of.
     present : collection of str
         Items that are in any map.
-    unread : callable, optional
+    unread : callable
         Called with a file, an offset or None, and the error, where the system refuses
         to read it: items of which that would tell are left out.
 
