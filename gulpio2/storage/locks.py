@@ -73,10 +73,10 @@ def lock_folder(folder: Path, *, shared: bool = False) -> Iterator[None]:
         Another writer holds it, and does not end within a second: of one that was
         killed, a worker may just have been started, and not have let go of its copy.
     """
+    writing = not shared
     try:
         fd = open_descriptor(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as cause:
-        writing = not shared
         raise refused(cause, "open the folder", folder, writing=writing) from cause
     _held.add(fd)  # also while it waits: a fork in between would keep the lock
     try:
@@ -87,6 +87,10 @@ def lock_folder(folder: Path, *, shared: bool = False) -> Iterator[None]:
                 fd, shared=True, at_once=True
             )
         except OSError as cause:
+            if cause.errno not in _UNKNOWN:
+                raise refused(
+                    cause, "lock the folder", folder, writing=writing
+                ) from cause
             raise StorageError(
                 cause.errno,
                 f"cannot lock the folder {folder}: {cause.strerror}. The file system "

@@ -365,3 +365,20 @@ def test_two_names_share_the_lock_where_there_are_none(tmp_path, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     assert share_locks(*names)
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [(errno.EOPNOTSUPP, "must support flock"), (errno.EIO, "The disk may be failing")],
+)
+def test_why_a_folder_cannot_be_locked_is_told(tmp_path, monkeypatch, code, advice):
+    def refuse(*_):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        pytest.raises(StorageError, match=f"cannot lock the folder .*{advice}") as info,
+        LocalStore(tmp_path).lock(),
+    ):
+        pytest.fail("nothing keeps others away")
+    assert ("flock" in str(info.value)) == (code == errno.EOPNOTSUPP)
