@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections import OrderedDict
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -278,8 +278,7 @@ class GulpChunk(ReadingVerbs):
             lock.take(self.data_file_path, to_write=extend)
             if extend:  # what is read then stays as it is
                 prior = self._take_in(undo)
-                stored = self._base_map.parse(self._base) if self._base else None
-                stored = prior if stored is None else stored  # not where it is empty
+                stored = self._base_map.parse(self._base) if self._base else prior
             else:
                 self.meta_dict, self._base, prior, stored = OrderedDict(), b"", {}, None
             session = begin_writing(
@@ -295,7 +294,8 @@ class GulpChunk(ReadingVerbs):
                 self.flush()
                 undo.pop_all()
             except BaseException:
-                session.abort(self._base_map.end_if_changed(self._base))
+                with suppress(StorageError):  # what failed first is told
+                    session.abort(self._base_map.end_if_changed(self._base))
                 if session.is_unmapped:  # the old frames are gone, and so is their map
                     state.update(meta_dict=OrderedDict(), _base=b"", is_new=False)
                 raise

@@ -381,7 +381,8 @@ def begin_writing(
             is_begun = lock.begin(partial, path, store.names(), replacing=anew)
         except BaseException:
             session.close()
-            session.abort()
+            with suppress(StorageError):  # what failed first is told
+                session.abort()
             raise
         if not is_begun:  # it was taken for a leftover, before it was locked
             session.close()

@@ -449,3 +449,19 @@ def test_a_chunk_in_a_folder_that_may_not_be_looked_into_is_refused(tmp_path, us
     finally:
         folder.chmod(0o700)
     assert list(new_chunk(folder).meta_dict) == ["a"]
+
+
+def test_what_ends_the_writing_is_told_where_its_file_cannot_be_removed(tmp_path):
+    chunk = new_chunk(tmp_path)
+
+    def end():
+        with chunk.open("wb"):
+            chunk.append("a", {}, JPEGS[:1])
+            (partial,) = tmp_path.glob("data_*.partial")
+            partial.unlink()
+            partial.mkdir()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        end()
+    assert list(chunk.meta_dict) == []

@@ -363,7 +363,8 @@ def _write(
                     session.append(candidate.id, meta, ())
             staged = session.stage(meta_name(number), maps)
         except BaseException:
-            session.abort()
+            with contextlib.suppress(StorageError):  # what failed first is told
+                session.abort()
             raise
         finally:
             session.close()
