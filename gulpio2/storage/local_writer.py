@@ -77,8 +77,8 @@ class LocalWriter:
                 written = os.write(self._descriptor(), rest[:room])
                 self._position += written
                 rest = rest[written:]
-            if self._position - self._begun >= _WRITEBACK_BYTES:
-                self._begin_writeback()
+                if self._position - self._begun >= _WRITEBACK_BYTES:
+                    self._begin_writeback()
         except OSError as cause:
             raise refused(cause, "write", self.path, writing=True) from cause
 

@@ -97,10 +97,6 @@ _BUFFERS: dict[str, tuple[str | None, ...]] = {
 _LOOKUP_DTYPES = {"hashes": "<u8", "rows": "<i4"}
 FIXED_COLUMNS = len(_BUFFERS)
 _MAX_ROWS = 2**31 - 1
-# Bytes written at once. What is written in one go may become one unit of the page
-# cache, and of such a unit a process maps all as soon as it looks at a part: with
-# Linux 6.18 two megabytes for every number.
-_WRITTEN_AT_ONCE = 64 * 1024
 
 
 class NewerIndexError(ValueError):
@@ -260,8 +256,7 @@ class _Sink(ArrowSink):
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
-        for start in range(0, len(view), _WRITTEN_AT_ONCE):
-            self._writer.write(view[start : start + _WRITTEN_AT_ONCE])
+        self._writer.write(view)
         return len(view)
 
 
