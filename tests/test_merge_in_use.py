@@ -3,10 +3,12 @@
 import contextlib
 import errno
 import os
+import threading
 
 import pytest
 
 import gulpio2.merge.data
+import gulpio2.merge.parts
 import gulpio2.storage.links
 import gulpio2.storage.locks
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
@@ -24,6 +26,7 @@ from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.sanity import check_directory
 from gulpio2.storage.local import open_store
+from gulpio2.storage.locks import WriterLock
 from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from tests.faults.killed import is_killed
 from tests.faults.operations import content
@@ -160,6 +163,35 @@ def test_a_chunk_of_a_part_that_is_written_anew_meanwhile_is_not_brought(
     assert list(out.glob("*.partial")) == list(out.glob("*.g*")) == []
     assert merge_directories([part], out, link=link).items == 3
     assert check_directory(out, deep=True).problems == []
+
+
+@pytest.mark.parametrize("is_brought", [False, True])
+def test_the_map_of_a_part_that_is_written_anew_is_waited_for(tmp_path, is_brought):
+    part, out = make(tmp_path / "part", 4), tmp_path / "out"
+    map_, away = part / "meta_1.gmeta", tmp_path / "away"
+    if is_brought:
+        merge_directories([part], out)
+    ends = contextlib.ExitStack()
+
+    def end():
+        away.rename(map_)
+        ends.close()
+
+    later = threading.Timer(0.2, end)
+    look = gulpio2.merge.parts.chunks_of_ids
+
+    def begin(target):  # the parts are listed by then
+        ends.enter_context(WriterLock()).take(part / "data_1.gulp")
+        map_.rename(away)
+        later.start()
+        return look(target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gulpio2.merge.directories.chunks_of_ids", begin)
+        report = merge_directories([part], out)
+    later.join()
+    assert report.present == (2 if is_brought else 0)
+    assert check_directory(out, deep=True).items == 4
 
 
 def test_what_gets_bytes_of_its_own_while_it_is_merged_is_brought(tmp_path, at_copy):

@@ -18,7 +18,7 @@ from gulpio2.format.layout import data_name, meta_name, partial_name
 from gulpio2.format.other_frames import known_crc32
 from gulpio2.merge.parts import data_path, length_of
 from gulpio2.storage.base import read_map
-from gulpio2.storage.beside_writers import held_until_mapped
+from gulpio2.storage.beside_writers import held_until_mapped, read_settled_map
 from gulpio2.storage.leftovers import removed_on_error
 from gulpio2.storage.links import copy_file, is_beginning, is_same_file, link_file
 from gulpio2.storage.local import new_token
@@ -65,7 +65,7 @@ def read_chunk_map(part: Part, chunk: int) -> MapAsRead:
         The data file was cut, or written anew meanwhile.
     """
     before = look_at(data_path(part.store, chunk))
-    content, entries = read_map(part.store, meta_name(chunk))
+    content, entries = read_settled_map(part.store, chunk)
     end = length_of(part, chunk, entries)
     read = MapAsRead(part, chunk, content, entries, end, before)
     size = part.store.size(data_name(chunk))

@@ -27,8 +27,8 @@ from gulpio2.format.layout import (
 )
 from gulpio2.format.manifest import Manifest, conflicting_runs
 from gulpio2.format.other_settings import KnownSettings, warning_of_part
-from gulpio2.storage.base import read_map, require_failures_file
-from gulpio2.storage.beside_writers import settled_listing
+from gulpio2.storage.base import require_failures_file
+from gulpio2.storage.beside_writers import read_settled_map, settled_listing
 from gulpio2.storage.local import open_store
 from gulpio2.storage.paths import is_folder
 from gulpio2.storage.removals_file import read_removals
@@ -160,7 +160,7 @@ def present_chunks(
             there = lookup.get(ids[0])
             if there is None:
                 continue
-            content, entries = read_map(part.store, meta_name(chunk))
+            content, entries = read_settled_map(part.store, chunk)
             # Of the data only what the map speaks of was brought.
             if out.read(meta_name(there)) == content and (
                 out.size(data_name(there)) >= end_of(entries)
@@ -237,7 +237,7 @@ def refuse_deleted(
         for chunk, ids in part.chunks.items():
             if (part.path, chunk) in present or gone.keys().isdisjoint(ids):
                 continue
-            for id_, entry in read_map(part.store, meta_name(chunk))[1].items():
+            for id_, entry in read_settled_map(part.store, chunk)[1].items():
                 if id_ not in gone or id_ in there:
                     continue
                 if content_of(entry) in gone[id_]:

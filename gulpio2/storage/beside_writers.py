@@ -7,12 +7,14 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gulpio2.errors import LockedError, StorageError, StorageNotFoundError
+from gulpio2.format.gmeta import load_gmeta
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.storage.local import LocalStore
 from gulpio2.storage.locks import WriterLock
 from gulpio2.storage.paths import follow_link, is_there, look_at
 
 if TYPE_CHECKING:
+    from collections import OrderedDict
     from collections.abc import Callable, Iterator
 
     from gulpio2.format.layout import Listing
@@ -22,6 +24,7 @@ __all__ = [
     "held_until_mapped",
     "listing_to_read",
     "of_one_state",
+    "read_settled_map",
     "refuse_writers",
     "replacing_unless_changed",
     "settled_listing",
@@ -155,6 +158,20 @@ def settled_map(store: Store, number: int) -> bytes:
     except StorageNotFoundError:
         wait_for_map(store, number)
         return store.read(meta_name(number))
+
+
+def read_settled_map(store: Store, number: int) -> tuple[bytes, OrderedDict[str, Any]]:
+    """Give the bytes of a map and its entries, also while the chunk is written anew.
+
+    Raises
+    ------
+    MetaFileError
+        It is damaged.
+    LockedError, StorageError
+        As `settled_map`.
+    """
+    content = settled_map(store, number)
+    return content, load_gmeta(content, where=store.path(meta_name(number)))
 
 
 def of_one_state(store: Store, number: int, look: Callable[[], T]) -> T:
