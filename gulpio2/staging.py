@@ -354,6 +354,7 @@ def begin_writing(
     if stored is not None and is_there(path):
         extend = True
         lock.refuse_begun(path, store.names())  # one of several links is not held
+        lock.refuse_others(path)
         size = store.size(path.name)
         settle_other_frames(meta_dict, stored, size)
         # New records would lie where the map looks for those that are lost.

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -1325,6 +1325,33 @@ def test_a_shared_chunk_that_is_written_anew_is_not_changed_meanwhile(tmp_path, 
             act(folder)
     with GulpDirectory(folder) as directory:
         assert directory.read_jpegs("a") == JPEGS[2:4]
+    assert problems(folder) == []
+
+
+@pytest.mark.parametrize(("before", "anew"), [(6, 1), (1, 6), (2, 2)])
+def test_a_shared_chunk_that_was_written_anew_while_it_was_waited_for_is_opened_again(
+    tmp_path, monkeypatch, before, anew
+):
+    folder = tmp_path / "all"
+    folder.mkdir()
+    write(folder, ("a", {}, JPEGS[:before]))
+    link_file(folder / "data_0.gulp", tmp_path / "shared")
+    ends = ExitStack()
+    ends.enter_context((other := new_chunk(folder)).open("wb"))
+    other.append("b", {}, JPEGS[:anew])
+    wait = WriterLock.refuse_begun
+
+    def wait_for_it(lock: WriterLock, *what: Any) -> None:
+        ends.close()
+        wait(lock, *what)
+
+    monkeypatch.setattr(WriterLock, "refuse_begun", wait_for_it)
+    chunk = new_chunk(folder)
+    with pytest.raises(LockedError, match="Open it again"), chunk.open("ab"):
+        pytest.fail("its map is another by now")
+    with chunk.open("ab"):
+        chunk.append("c", {}, JPEGS[2:4])
+    assert list(new_chunk(folder).meta_dict) == ["b", "c"]
     assert problems(folder) == []
 
 

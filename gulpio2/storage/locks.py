@@ -260,16 +260,25 @@ class WriterLock:
                 with WriterLock() as lock:  # one that is left over can be locked
                     lock.take(other, to_write=True)
 
+    def refuse_others(self, path: StrPath) -> None:
+        """Refuse a file that is not locked, as it has come since that was to be done.
+
+        Raises
+        ------
+        LockedError
+            It is another: its map may be one that has come since as well.
+        """
+        if not self.has(path):
+            raise _begun(path)
+
     def keep_only(self, path: StrPath) -> None:
         """Let go of all but the file of this name, which may have replaced another.
 
         Raises
         ------
         LockedError
-            As `take`; or there was none when it was to be locked at first.
+            As `take`.
         """
-        if not self._fds:
-            raise _begun(path)  # its map may have been read before that
         self.take(path, to_write=True)
         self._keep({fd for fd in self._fds if is_at(fd, path)})
 
