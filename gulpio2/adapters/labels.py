@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.adapters.label_numbers import LabelNumbers, label_key, number_labels
 from gulpio2.adapters.tables import read_delimited
 from gulpio2.errors import IngestError, MetaFileError
-from gulpio2.format.layout import LABELS_NAME, list_chunks, meta_name
+from gulpio2.format.layout import LABELS_NAME
 from gulpio2.format.manifest import file_check
 from gulpio2.format.wording import counted
-from gulpio2.storage.base import read_if_there, read_manifest, read_map
+from gulpio2.storage.base import read_if_there, read_manifest
+from gulpio2.storage.beside_writers import read_settled_map, settled_listing
 from gulpio2.storage.local import open_store
 from gulpio2.storage.paths import is_there
 
@@ -165,12 +166,12 @@ def refuse_lost_labels(folder: StrPath) -> None:
             "back: the items have label and number in their metadata (gulp2 ls --long)"
         )
     written = {number for run in manifest.runs for number in run.chunks}
-    chunks = list_chunks(store.names()).chunks
+    chunks = settled_listing(store).chunks
     if file_check(data) == known or written.issuperset(chunks):
         return
     labels = read_label_file(folder)
     for number in written.intersection(chunks):
-        for id_, entry in read_map(store, meta_name(number))[1].items():
+        for id_, entry in read_settled_map(store, number)[1].items():
             label, index = _label_of(entry)
             if index is not None and labels.get(label) != index:
                 now = f"{labels[label]} there" if label in labels else "missing there"
@@ -208,8 +209,8 @@ def stored_labels(folder: StrPath) -> dict[str, int]:
     store = open_store(folder)
     try:
         labels: dict[str, int] = {}
-        for number in list_chunks(store.names()).chunks:
-            _, entries = read_map(store, meta_name(number))
+        for number in settled_listing(store).chunks:
+            _, entries = read_settled_map(store, number)
             for label, index in map(_label_of, entries.values()):
                 if index is not None and labels.setdefault(label, index) != index:
                     return {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import threading
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from gulpio2.adapters.labels import (
 )
 from gulpio2.errors import IngestError, MetaFileError, StorageError
 from gulpio2.merge import merge_directories
+from gulpio2.storage.locks import WriterLock
 
 GREY = np.zeros((16, 16), np.uint8)
 
@@ -220,6 +223,20 @@ def test_stored_items_tell_the_numbers_of_their_labels(tmp_path, pairs, expected
     assert found == expected
     assert list(found) == list(expected)
     assert stored_labels(tmp_path / "missing") == {}
+
+
+def test_labels_of_a_chunk_that_is_written_anew_are_waited_for(tmp_path):
+    folder, away = tmp_path / "gulped", tmp_path / "away"
+    GulpIngestor(Numbered(("run", 0), ("jump", 1)), folder, 1, 1).run()
+    map_ = folder / "meta_1.gmeta"
+    with ExitStack() as ends:
+        ends.enter_context(WriterLock()).take(folder / "data_1.gulp")
+        map_.rename(away)
+        ends.callback(away.rename, map_)  # before its lock is let go of
+        later = threading.Timer(0.2, ends.pop_all().close)
+    later.start()
+    assert stored_labels(folder) == {"run": 0, "jump": 1}
+    later.join()
 
 
 class Labelled(Numbered):
