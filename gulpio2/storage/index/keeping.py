@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import (
-    MapChangedError,
-    MetaFileError,
-    StorageError,
-    StorageNotFoundError,
-)
+from gulpio2.errors import MapChangedError, MetaFileError, StorageError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, list_chunks, meta_name
 from gulpio2.storage.index.building import columns_of_map
@@ -48,9 +43,6 @@ __all__ = [
 
 _logger = logging.getLogger(__name__)
 
-# What ends the writing of an index where another changes the directory, or makes its
-# own: a map is another one, or the unfinished file was removed.
-_MEANWHILE = (MapChangedError, StorageNotFoundError)
 # Tries before the last.
 _TIMES_AGAIN = 4
 
@@ -158,7 +150,7 @@ def build_index(
     LockedError
         Another is writing such a data file anew, and does not store its map.
     MapChangedError
-        Another goes on changing maps.
+        Others go on changing maps, or making the index.
     StorageError
         The file cannot be written; or there is one that cannot be read, which alone may
         tell what is in a data file.
@@ -173,7 +165,7 @@ def _made_again(
 ) -> IndexSummary | None:
     """Make an index, and again where another changes the directory or makes its own."""
     for _ in range(_TIMES_AGAIN):
-        with suppress(*_MEANWHILE):
+        with suppress(MapChangedError):
             return build(progress=progress)
         progress = no_progress
     return build(progress=progress)

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from gulpio2.errors import ChunkMismatchError, MapChangedError, MetaFileError
+from gulpio2.errors import (
+    ChunkMismatchError,
+    MapChangedError,
+    MetaFileError,
+    StorageNotFoundError,
+)
 from gulpio2.format.layout import (
     INDEX_NAME,
     data_name,
@@ -133,9 +138,8 @@ def replace_index(
     Raises
     ------
     MapChangedError
-        A map has changed meanwhile.
-    StorageNotFoundError
-        Another that changes the directory has removed the unfinished file.
+        A map has changed meanwhile, or another that changes the directory, or makes its
+        own index, has removed the file.
     """
     store = LocalStore(path)
     require_known_version(store, to_write=True)
@@ -166,16 +170,23 @@ def replace_index(
             store.remove(INDEX_NAME)  # of items that are deleted
         return None
     target = path_in(folder, INDEX_NAME)
-    if content is not old:
-        writer = store if after_change else UnlessChanged(folder, content)
-        write_index(writer, content.columns, content.lookup, content.chunks)
+    try:
+        if content is not old:
+            writer = store if after_change else UnlessChanged(folder, content)
+            write_index(writer, content.columns, content.lookup, content.chunks)
+        num_bytes = store.size(INDEX_NAME)
+    except StorageNotFoundError as cause:
+        raise MapChangedError(
+            f"{target} was not written, or is gone: others change the directory, or "
+            "make its index. Try again when they are done"
+        ) from cause
     return IndexSummary(
         target,
         len(content.columns),
         content.columns.total_frames,
         len(content.chunks),
         parsed,
-        store.size(INDEX_NAME),
+        num_bytes,
     )
 
 

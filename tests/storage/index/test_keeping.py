@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
-from gulpio2.errors import StorageError
+from gulpio2.errors import MapChangedError, StorageError
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
@@ -341,3 +341,20 @@ def test_a_map_of_which_the_time_alone_is_another_is_as_it_was_indexed(folder):
     path.write_bytes(path.read_bytes().replace(b"item", b"ITEM"))
     assert index_state(folder, thorough=True).stale == ("meta_1.gmeta",)
     assert check_index(folder) == ["meta_1.gmeta is not as it was indexed"]
+
+
+def test_an_index_that_others_remove_whenever_it_is_written_is_told_of(
+    tmp_path, monkeypatch
+):
+    write_chunks(tmp_path)
+    real = LocalStore.rename
+
+    def rename(store: LocalStore, source: str, *rest: Any, **how: Any) -> None:
+        store.remove(source)  # as who deletes items does, to make its own
+        real(store, source, *rest, **how)
+
+    monkeypatch.setattr(LocalStore, "rename", rename)
+    with pytest.raises(MapChangedError, match="others change the directory"):
+        build_index(tmp_path)
+    monkeypatch.undo()
+    assert build_index(tmp_path) is not None
