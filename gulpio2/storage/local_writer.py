@@ -47,6 +47,8 @@ class LocalWriter:
             self._fd = open_descriptor(path, flags, 0o666)
             is_locked = not alone or lock_file(self._fd)
             self._position = self._begun = os.lseek(self._fd, 0, os.SEEK_END)
+            if alone and not extend and self._position:  # another took it up before
+                is_locked = False
         except OSError as cause:
             self._drop()
             raise refused(

@@ -1,16 +1,21 @@
 """The journal of a task: what it says is taken as far as it is true."""
 
+import fcntl
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from gulpio2.errors import StorageError
+from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import dump_extras
 from gulpio2.format.journal import dump_line, load_lines
 from gulpio2.ingest.task_journal import TaskJournal
 from gulpio2.storage.local import open_store
+from tests.faults.operations import before_each_operation
+from tests.forking import forked, status_of
 
 OPEN_FILES = Path("/proc/self/fd")
 DATA = "chunk_0.gulp.a.partial"
@@ -144,6 +149,29 @@ def test_a_journal_that_cannot_be_opened_leaves_none_before_it_open(journal_file
     with pytest.raises(StorageError, match="cannot open for writing"):
         resumed(journal_file)
     assert len(list(OPEN_FILES.iterdir())) == before
+
+
+def test_a_journal_that_another_took_up_before_it_was_locked_is_left_to_that(tmp_path):
+    store = open_store(tmp_path)
+
+    def begin_late():  # a worker that outlives its run, which is killed meanwhile
+        def stop(_):
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+        before_each_operation(stop, (), [(fcntl, "flock")])
+        with pytest.raises(LockedError, match="one of a run that was"):
+            TaskJournal(store, "chunk_0", 0, 9, resume=False)
+
+    late = forked(begin_late)
+    os.waitpid(late, os.WUNTRACED)
+    (path,) = tmp_path.iterdir()
+    journal = TaskJournal(store, "chunk_0", 0, 9, resume=True)
+    assert journal.name == path.name
+    journal.write({"at": 0, "skipped": "x"})
+    journal.close()
+    os.kill(late, signal.SIGCONT)
+    assert status_of(late) == 0
+    assert path.read_bytes() == dump_line({"at": 0, "skipped": "x"})
 
 
 def test_a_staged_chunk_that_is_gone_is_done_again_from_its_beginning(journal_file):
