@@ -202,17 +202,18 @@ def _is_being_closed(store: Store, names: Sequence[str], first: Task) -> bool:
 class Piece:
     """The later piece of a task that holds a span of positions, read by its journal.
 
-    Its frames have been compared with the checksums in the journal.
+    Its frames have been compared with the checksums in the journal, which is locked
+    until the piece is closed.
     """
 
     def __init__(self, store: Store, task: Task, span: range) -> None:
         piece = replace(task, start=span.start, stop=span.stop, piece="later")
-        journal = TaskJournal(store, piece.name, span.start, span.stop, resume=True)
-        journal.close()
+        self._journal = TaskJournal(
+            store, piece.name, span.start, span.stop, resume=True
+        )
         self._store = store
-        self._name = journal.name
-        self.record = journal.record
-        self._part = journal.record.open_part or OpenPart("")
+        self.record = self._journal.record
+        self._part = self.record.open_part or OpenPart("")
 
     def ids_from(self, done: int) -> list[str]:
         """List the items that it holds, from a position on."""
@@ -251,7 +252,11 @@ class Piece:
         """Remove its files: what they held is in the chunk."""
         if self._part.partial:
             self._store.remove(self._part.partial)
-        self._store.remove(self._name)
+        self._store.remove(self._journal.name)
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self._journal.close()
 
     def _blocks(self, span: range) -> Iterator[bytes]:
         for start in range(span.start, span.stop, _BLOCK):

@@ -184,7 +184,8 @@ class _TaskRun:
                 yield self.next_position, span.start
                 self.write_journal()
                 self.next_position = span.start
-            self._take_over(Piece(self.output, self.task, span))
+            with contextlib.closing(Piece(self.output, self.task, span)) as piece:
+                self._take_over(piece)
         yield self.next_position, self.task.stop
 
     def _take_over(self, piece: Piece) -> None:

@@ -184,7 +184,8 @@ class TaskJournal:
         """Take up the journal that got furthest, cut after its last sound line.
 
         A journal that is locked is left alone, with its data: a worker of the run that
-        was killed may still be waiting for its disk, and go on writing.
+        was killed may still be waiting for its disk, and go on writing. It may also
+        take over what a piece holds, whose journal is gone then.
         """
         prefix = f"{self._task_name}.journal."
         writers: list[StoreWriter] = []
@@ -197,9 +198,9 @@ class TaskJournal:
                     continue
                 try:
                     writers.append(self.store.extend(name, alone=True))
-                except LockedError:
+                    record, end = self._replay(self.store.read(name), start)
+                except (LockedError, FileNotFoundError):
                     continue
-                record, end = self._replay(self.store.read(name), start)
                 if not self.name or record.next_position > self.record.next_position:
                     self.name, self.record = name, record
                     self._writer, best_end = writers[-1], end

@@ -1,5 +1,6 @@
 """Chunks that several processes store together are as if one had stored them."""
 
+import contextlib
 import json
 import os
 import random
@@ -14,9 +15,12 @@ import numpy as np
 import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
+from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import DuplicateIdError, SourceReadError
-from gulpio2.ingest.jobs import Task, TaskResult
+from gulpio2.ingest.jobs import Job, Task, TaskResult
 from gulpio2.ingest.pieces import CutTasks, Piece
+from gulpio2.ingest.task import run_task
+from gulpio2.storage import locks
 from gulpio2.storage.local import open_store
 from gulpio2.testing import FrameAdapter, make_frames
 from tests.faults.killed import is_killed, kill_until_done
@@ -481,6 +485,25 @@ def test_killed_at_every_operation_and_resumed_it_is_the_same_chunk(
         most = max(most, report.resumed)
     assert number > 80
     assert most == 12
+
+
+def test_a_piece_that_one_takes_over_is_left_to_that_by_another(tmp_path, monkeypatch):
+    """As by a worker that outlives its run, which is resumed meanwhile."""
+    monkeypatch.setattr(locks, "_PATIENCE", -1)
+    adapter, store = FrameAdapter(num_items=9), open_store(tmp_path)
+    job = Job(adapter, str(tmp_path), EncoderSettings(), "raise", None, frozenset())
+    task = task_of(0, 9)
+    cuts = CutTasks([task], [f"item{n}" for n in range(9)], 2)
+    _, later, *_ = cuts.hand_out([task], store, resume=False)
+    run_task(job, later, lambda **_: None)
+    span = range(later.start, later.stop)
+    with contextlib.closing(Piece(store, task, span)) as piece:
+        with contextlib.closing(Piece(store, task, span)) as other:
+            assert other.ids_from(0) == []
+            other.remove()
+        assert piece.ids_from(0) == [f"item{n}" for n in span]
+    with contextlib.closing(Piece(store, task, span)) as again:
+        assert again.ids_from(0) == piece.ids_from(0)
 
 
 def test_killed_again_while_resuming_it_still_gets_there(tmp_path, monkeypatch):

@@ -174,6 +174,29 @@ def test_a_journal_that_another_took_up_before_it_was_locked_is_left_to_that(tmp
     assert path.read_bytes() == dump_line({"at": 0, "skipped": "x"})
 
 
+def test_a_journal_that_is_gone_before_it_is_opened_is_passed_over(journal_file):
+    expected = resumed(journal_file)
+    other = journal_file.with_name("chunk_0.journal.-.partial")  # by name the first
+    other.write_bytes(dump_line({"at": 0, "skipped": "y"}))
+
+    def take_up():
+        def stop(_):
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+        before_each_operation(stop, ["open"])
+        assert resumed(journal_file) == expected
+
+    late = forked(take_up)
+    os.waitpid(late, os.WUNTRACED)
+    other.unlink()
+    for _ in range(9):
+        os.kill(late, signal.SIGCONT)
+        _, status = os.waitpid(late, os.WUNTRACED)
+        if not os.WIFSTOPPED(status):
+            break
+    assert status == 0
+
+
 def test_a_staged_chunk_that_is_gone_is_done_again_from_its_beginning(journal_file):
     (journal_file.parent / STAGED["meta"]).unlink()
     record = resumed(journal_file)
