@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import pickle
 import re
 import shutil
 import traceback
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gulpio2 import GulpChunk, GulpDirectory, GulpIngestor
 from gulpio2.errors import GulpError
 from gulpio2.format.layout import data_name, meta_name
+from gulpio2.ingest.shard import Shard
 from gulpio2.merge import merge_directories
 from gulpio2.removal import compact_directory, delete_items
 from gulpio2.repair import repair_directory
@@ -27,16 +30,20 @@ from tests.faults.test_machine import Items, drawn, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from concurrent.futures import Executor
     from pathlib import Path
 
 __all__ = [
     "BASE",
+    "INGESTS",
     "OF_DAMAGE",
     "PROGRAMS",
+    "WITH_WORKERS",
     "Program",
     "State",
     "before_each",
     "chunk_of",
+    "is_resuming",
     "kind_of",
     "outcome",
     "prepare",
@@ -193,22 +200,60 @@ def _deleted(state: State, who: int) -> State:
     return {id_: known for id_, known in state.items() if id_ != "item1"}
 
 
-def _ingest(numbers: list[int], folder: Path, who: int) -> None:
-    numbers = [number + who if number >= 400 else number for number in numbers]
-    GulpIngestor(
-        Items(numbers),
-        folder,
-        2,
-        1,
-        on_duplicate="skip",
-        resume=(folder / "ingest.journal").exists(),
-    ).run()
+def _numbers_of(numbers: list[int], who: int) -> list[int]:
+    return [number + who if number >= 400 else number for number in numbers]
 
 
-def _ingested(numbers: list[int], state: State, who: int) -> State:
-    numbers = [number + who if number >= 400 else number for number in numbers]
+def _ingest(
+    numbers: list[int],
+    folder: Path,
+    who: int,
+    *,
+    workers: int = 1,
+    list_ids: bool = True,
+    is_share: bool = False,
+    pool: Callable[[int], Executor] | None = None,
+    resume: bool = True,
+    chunk_bytes: int | None = None,
+) -> list[str]:
+    """Ingest, going on with a run that was interrupted; give the items that failed."""
+    with contextlib.nullcontext() if pool is None else pool(workers) as executor:
+        report = GulpIngestor(
+            Items(_numbers_of(numbers, who), list_ids=list_ids),
+            folder,
+            _PER_CHUNK,
+            workers,
+            executor=executor,
+            on_duplicate="skip",
+            resume=resume and (folder / "ingest.journal").exists(),
+            shard=_share_of(who) if is_share else None,
+            chunk_bytes=chunk_bytes,
+        ).run()
+    return [*map(str, report.failures)]
+
+
+def _share_of(who: int) -> Shard:
+    return Shard(1 + who % 2, 2)
+
+
+def _ingested(
+    numbers: list[int], state: State, who: int, *, is_share: bool = False
+) -> State:
+    numbers = _numbers_of(numbers, who)
+    if is_share:
+        chunks = _share_of(who).chunks(-(-len(numbers) // _PER_CHUNK))
+        numbers = numbers[chunks.start * _PER_CHUNK : chunks.stop * _PER_CHUNK]
     new = [number for number in numbers if f"item{number}" not in state]
     return state | _with(f"ingest{who}", new)
+
+
+def _ingesting(
+    numbers: list[int], *, is_share: bool = False, **options: Any
+) -> Program:
+    return Program(
+        functools.partial(_ingest, numbers, is_share=is_share, **options),
+        functools.partial(_ingested, numbers, is_share=is_share),
+    )
 
 
 def _merge_in(folder: Path, who: int) -> None:
@@ -247,7 +292,9 @@ def _repair(folder: Path, who: int) -> list[str]:
     return [*map(str, report.lost)]
 
 
+_PER_CHUNK = 2
 _GIVEN = [0, 2, 400, 410, 420]
+_GIVEN_LONG = [*_GIVEN, 430, 440, 450, 460]
 # Of a run that was interrupted before either of the two begins.
 _BEGUN = [30, 31, 32, 33, 34]
 
@@ -263,12 +310,8 @@ PROGRAMS = {
     "compact": Program(_compact),
     "index": Program(_index),
     "clear": Program(_clear),
-    "ingest": Program(
-        functools.partial(_ingest, _GIVEN), functools.partial(_ingested, _GIVEN)
-    ),
-    "resume": Program(
-        functools.partial(_ingest, _BEGUN), functools.partial(_ingested, _BEGUN)
-    ),
+    "ingest": _ingesting(_GIVEN),
+    "resume": _ingesting(_BEGUN),
     "merge": Program(
         _merge_in,
         lambda s, who: s | _with(f"merge{who}", [500 + 2 * who, 501 + 2 * who]),
@@ -278,6 +321,23 @@ PROGRAMS = {
     "read": Program(_read, writes=False),
     "check": Program(_check, writes=False),
 }
+
+WITH_WORKERS = {
+    "by two": _ingesting(_GIVEN, workers=2),
+    "long by two": _ingesting(_GIVEN_LONG, workers=2),
+    "anew by two": _ingesting(_GIVEN_LONG, workers=2, resume=False),
+    "share by two": _ingesting(_GIVEN_LONG, workers=2, is_share=True),
+    "unlisted by two": _ingesting(_GIVEN_LONG, workers=2, list_ids=False),
+    "bytes by two": _ingesting(_GIVEN_LONG, workers=2, chunk_bytes=1200),
+    "resume by two": _ingesting(_BEGUN, workers=2),
+    "on processes": _ingesting(_GIVEN, workers=2, pool=ProcessPoolExecutor),
+    "on threads": _ingesting(_GIVEN, workers=2, pool=ThreadPoolExecutor),
+    "resume on processes": _ingesting(_BEGUN, workers=2, pool=ProcessPoolExecutor),
+}
+"""Ingests whose items are stored by others than the process that began them."""
+
+INGESTS = {"ingest", "resume", *WITH_WORKERS}
+"""Programs of which a part stays where they are refused, or killed."""
 
 BASE: State = {f"item{number}": (str(number // 2), number, None) for number in range(6)}
 """What is in a directory before."""
@@ -317,7 +377,7 @@ def prepare(root: Path) -> None:
 
 def state_before(names: Iterable[str], folder: Path) -> State:
     """Give what a directory holds before these programs begin."""
-    if "resume" not in names:
+    if not is_resuming(names):
         return BASE
     begun = PROGRAMS["resume"].effect(BASE, 0)  # its first chunk is there
     return {id_: begun[id_] for id_ in read_all(folder)}
@@ -328,4 +388,9 @@ def kind_of(*names: str) -> str:
     kind = "plain"
     if "compact" in names and "merge it" not in names:  # which would be refused
         kind = "deleted"
-    return f"{kind} interrupted" if "resume" in names else kind
+    return f"{kind} interrupted" if is_resuming(names) else kind
+
+
+def is_resuming(names: Iterable[str]) -> bool:
+    """Tell whether a program goes on with a run that was interrupted before."""
+    return any(name.startswith("resume") for name in names)

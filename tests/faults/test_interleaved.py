@@ -20,9 +20,12 @@ from gulpio2.sanity import check_directory
 from gulpio2.storage import locks
 from tests.faults.beside import (
     BASE,
+    INGESTS,
     OF_DAMAGE,
     PROGRAMS,
+    WITH_WORKERS,
     before_each,
+    is_resuming,
     kind_of,
     outcome,
     prepare,
@@ -34,6 +37,8 @@ from tests.faults.test_preempted import LONG, count_operations
 
 # Seconds that one waits for a lock, where those who have it stand still.
 PATIENCE = 0.02
+# What one says that was killed.
+KILLED = "killed", None, ""
 
 pytestmark = [
     pytest.mark.usefixtures("_fast_disk"),
@@ -55,14 +60,19 @@ def prepared(tmp_path_factory):
 
 
 class Several:
-    """Programs in a folder of their own, and the moments before which they stop."""
+    """Programs in a folder of their own, and the moments before which they stop.
 
-    def __init__(self, root, names, moments):
+    Each has a number, which two have where one of them is the other, begun again.
+    """
+
+    def __init__(self, root, names, moments, numbers=None):
         self.folder = root / "all"
         self.names = names
-        self.programs = [PROGRAMS[name] for name in names]
+        self.programs = [(PROGRAMS | WITH_WORKERS)[name] for name in names]
         self.moments = moments
+        self.numbers = numbers or [*range(len(names))]
         self.base = state_before(names, self.folder)
+        self.killed = set()
 
     def run(self, turns):
         """Have them act in turn, each up to its next moment, and all to their ends."""
@@ -80,8 +90,23 @@ class Several:
         for who in range(len(children)):
             while who in running:
                 go_on(who)
-        results = [self.folder.with_name(f"said{who}") for who in range(len(children))]
-        self.said = [pickle.loads(result.read_bytes()) for result in results]
+        self.listen()
+
+    def listen(self):
+        """Take what they have said; who was killed has said nothing."""
+        results = [self.result(who) for who in range(len(self.names))]
+        self.said = [
+            pickle.loads(result.read_bytes()) if result.exists() else KILLED
+            for result in results
+        ]
+
+    def result(self, who):
+        return self.folder.with_name(f"said{who}")
+
+    def tell(self, who):
+        """Do the work of one, in its process, and say how it went."""
+        said = outcome(self.programs[who].work, self.folder, self.numbers[who])
+        self.result(who).write_bytes(said)
 
     def start(self, who):
         """Start one, which stops before it does anything."""
@@ -96,8 +121,7 @@ class Several:
                 locks._PATIENCE = PATIENCE
                 os.kill(os.getpid(), signal.SIGSTOP)
                 before_each(stop)
-                said = outcome(self.programs[who].work, self.folder, who)
-                self.folder.with_name(f"said{who}").write_bytes(said)
+                self.tell(who)
             finally:
                 os._exit(0)
         os.waitpid(child, os.WUNTRACED)
@@ -106,48 +130,56 @@ class Several:
     def after(self, order):
         state = self.base
         for who in order:
-            state = self.programs[who].effect(state, who)
+            state = self.programs[who].effect(state, self.numbers[who])
         return told(state)
 
     def orders(self, programs):
         return map(self.after, itertools.permutations(programs))
 
+    def may_be(self, done, others):
+        """List the states that those give, in any order, and some of the others."""
+        return [
+            state
+            for count in range(len(others) + 1)
+            for some in itertools.combinations(others, count)
+            for state in self.orders([*done, *some])
+        ]
+
     def verify(self):
         everyone = range(len(self.names))
-        for kind, value, text in self.said:
+        for who, (kind, value, text) in enumerate(self.said):
             assert kind != "crashed", text
+            assert kind != "killed" or who in self.killed
             assert kind == "done" or not OF_DAMAGE.search(text), (value, text)
-            assert kind != "done" or not value, value  # what a repair calls lost
+            assert kind != "done" or not self.lost(value), value  # as a repair calls it
         done = [who for who in everyone if self.said[who][0] == "done"]
-        halves = {"ingest", "resume"} & {
-            self.names[who] for who in {*everyone} - {*done}
-        }
-        possible = [
-            state
-            for count in range(len(everyone) + 1)
-            for some in itertools.combinations(everyone, count)
-            for state in self.orders(some)
-        ]
+        halves = [who for who in everyone if self.said[who][0] != "done"]
+        halves = [who for who in halves if self.names[who] in INGESTS]
+        possible = self.may_be([], everyone)
         there = read_all(self.folder)
         if halves:  # what one that was refused has committed stays
-            self.look_at_items(there, possible)
+            self.look_at_items(there, self.may_be(done, halves))
         else:
             assert there in [*self.orders(done)], self.said
         assert read_all(self.folder, indexed=True) == there
-        is_unfinished = halves or "resume" in self.names
+        is_unfinished = halves or is_resuming(self.names)
         allowed = {"partial-file", "unfinished-ingest"} if is_unfinished else set()
         self.look_at_problems(self.folder, allowed)
         for who in done:
             if self.names[who] == "read":
-                read = self.folder.with_name(f"read{who}").read_bytes()
+                read = self.folder.with_name(f"read{self.numbers[who]}").read_bytes()
                 read = pickle.loads(read)
                 if {"replace", "improve"} & {*self.names}:  # it may not have waited
                     read = self.after([]) | read
                 self.look_at_items(read, possible)
             elif name := self.programs[who].copy:
-                copy = self.folder.with_name(f"{name}{who}")
+                copy = self.folder.with_name(f"{name}{self.numbers[who]}")
                 self.look_at_items(read_all(copy), possible)
                 self.look_at_problems(copy, set())
+
+    def lost(self, value):
+        """Say what a program has told of as lost, and must not have."""
+        return value
 
     def look_at_items(self, items, possible):
         """Each item that is there in any case has to be, as it may be."""
