@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from contextlib import AbstractContextManager
 
+    from gulpio2.ingest.crashes import Crash
     from gulpio2.ingest.extrapolation import Look
     from gulpio2.ingest.looking import LookJob
     from gulpio2.ingest.workers import Submit
@@ -107,16 +108,18 @@ class Lookers:
     def _begin_anew(self, error: BrokenExecutor, left: Sequence[int]) -> None:
         """End what is left of the processes, and note what has ended one."""
         self._submit = None
+        crashes: Sequence[Crash] = ()
         try:
+            # What nobody is to blame for is the same error, which is not raised again.
             self._workers.__exit__(type(error), error, error.__traceback__)
         except CrashedWorkersError as cause:
-            tasks = [LookTask(position) for position in left]
-            if not self._crashed.take(cause.crashes, tasks):
-                raise IngestError(
-                    "a worker process ended without a word"
-                    f"{describe_crashes(cause.crashes)}: killed, out of memory, or "
-                    "crashed in a codec. Take fewer workers"
-                ) from cause
+            crashes = cause.crashes
+        tasks = [LookTask(position) for position in left]
+        if not self._crashed.take(crashes, tasks):
+            raise IngestError(
+                f"a worker process ended without a word{describe_crashes(crashes)}: "
+                "killed, out of memory, or crashed in a codec. Take fewer workers"
+            ) from error
 
 
 def _has_looked(future: Future[Look]) -> bool:

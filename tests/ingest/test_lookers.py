@@ -127,6 +127,16 @@ def test_processes_that_are_killed_again_and_again_end_the_dry_run():
         look(KilledBehind(num_items=30))
 
 
+def told_to_end():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_process_that_others_end_ends_the_dry_run():
+    """It is the fault of no item, which would be tried again for ever."""
+    with pytest.raises(IngestError, match="ended without a word"):
+        look(Ending(told_to_end, 4))
+
+
 def test_no_process_is_left():
     look(Ending(fault, 3))
     assert multiprocessing.active_children() == []
