@@ -62,7 +62,8 @@ class FrameFolderAdapter(FolderTreeAdapter):
     Metadata is ``id``, ``label``, ``path`` (the parent folder as found) and ``idx``.
     Numbers in the names of images count as numbers: ``2.jpg`` comes before ``10.jpg``.
     Of numbers that are missing a warning tells, also at the beginning where they are
-    times. With `image_rate` they are; where some are missing, so are their times.
+    times, as with `image_rate`: there is nothing at the times of those. Of images
+    without a number each the times go by their places, and a warning says so.
     Images in `folder` itself, or in one that holds such folders, are left out with a
     warning.
     """

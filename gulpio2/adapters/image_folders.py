@@ -16,6 +16,7 @@ from gulpio2.adapters.naming import (
     numbers_of,
     warn_of_folder,
     warn_of_late_beginning,
+    warn_of_no_numbers,
     warn_of_numbers,
     warn_of_several_series,
 )
@@ -171,6 +172,8 @@ def _ticks(
             )
         return [number - first_number for number in numbers]
     if numbers is None:
+        if len(names) > 1:
+            warn_of_no_numbers(folder)
         return list(range(len(names)))
     warn_of_late_beginning(folder, numbers)
     return [number - numbers[0] for number in numbers]

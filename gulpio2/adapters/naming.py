@@ -21,6 +21,7 @@ __all__ = [
     "series_of",
     "warn_of_folder",
     "warn_of_late_beginning",
+    "warn_of_no_numbers",
     "warn_of_numbers",
     "warn_of_several_series",
 ]
@@ -116,13 +117,13 @@ def numbers_of(names: Sequence[str]) -> list[int] | None:
 def _numbers(names: Sequence[str]) -> list[int]:
     """Give the one number in which names differ; nothing where they differ otherwise.
 
-    Of a single name it is the last one.
+    Of a single name it is the one at its end.
     """
-    ends = names[0], names[-1]
-    if ends[0] == ends[1]:
-        ends = ends[0].rpartition(".")[0], ends[1]
-    before = os.path.commonprefix(ends).rstrip("0123456789")  # noqa: RUF071  # of names
-    number = re.compile(re.escape(before) + r"([0-9]+)\.[A-Za-z]+")
+    first, last = (name.rpartition(".")[0] for name in (names[0], names[-1]))
+    before = os.path.commonprefix((first, last))  # noqa: RUF071  # of names
+    before = before.rstrip("0123456789")
+    after = first[len(before) :].lstrip("0123456789")  # as in img_001_rgb.jpg
+    number = re.compile(rf"{re.escape(before)}([0-9]+){re.escape(after)}\.[^.]+")
     numbers = [int(each[1]) for each in map(number.fullmatch, names) if each]
     return numbers if len(numbers) == len(names) else []
 
@@ -160,7 +161,7 @@ def warn_of_numbers(folder: StrPath, names: Sequence[str], *, is_timed: bool) ->
     if gaps := _gaps(numbers):
         step = min(b - a for a, b in pairwise(numbers))
         expected = (numbers[-1] - numbers[0]) // step + 1
-        more = [f"{len(gaps) - _MAX_GAPS} more gaps"] if gaps[_MAX_GAPS:] else []
+        more = f" and {len(gaps) - _MAX_GAPS} more" if gaps[_MAX_GAPS:] else ""
         effect = "at their times there is nothing"
         if not is_timed:
             effect = "what is on either side of a gap is stored as if it followed"
@@ -170,7 +171,7 @@ def warn_of_numbers(folder: StrPath, names: Sequence[str], *, is_timed: bool) ->
             "images are missing in %s by their numbers, %s of %s: %s; %s. Bring back "
             "what is missing, or leave the item out",
             *(str(expected - len(numbers)), str(expected)),
-            *(", ".join([*gaps[:_MAX_GAPS], *more]), effect),
+            *(", ".join(gaps[:_MAX_GAPS]) + more, effect),
         )
 
 
@@ -186,6 +187,16 @@ def _gaps(numbers: Sequence[int]) -> list[str]:
         for a, b in pairwise(numbers)
         if b > a + step
     ]
+
+
+def warn_of_no_numbers(folder: StrPath) -> None:
+    """Warn where times are to go by numbers, and images have none."""
+    warn_of_folder(
+        folder,
+        "images have no numbers",
+        "the images in %s have no number each, in ascending order: their times go by "
+        "their places, as if none were missing. Rename them, or give no image_rate",
+    )
 
 
 def warn_of_late_beginning(folder: StrPath, numbers: Sequence[int]) -> None:

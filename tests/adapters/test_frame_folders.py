@@ -164,7 +164,7 @@ def told_of(folder, make_jpeg, caplog, names):
         ([10, 20, 30, 60, 70], "2 of 7: 40 to 50;"),
         (
             [n for n in range(20) if n % 4 != 2],
-            "5 of 20: 2, 6, 10, 2 more gaps;",
+            "5 of 20: 2, 6, 10 and 2 more;",
         ),
     ],
 )
@@ -203,11 +203,12 @@ def test_numbers_of_another_kind_are_no_gaps(names, tmp_path, make_jpeg, caplog)
     ("names", "pts"),
     [
         (["img_08.jpg", "img_09.jpg", "img_10.jpg", "img_12.jpg"], [0, 1, 2, 4]),
+        (["img_008_rgb.jpg", "img_010_rgb.jpg", "img_011_rgb.jpg"], [0, 2, 3]),
         (["a.jpg", "b.jpg", "c7.jpg"], [0, 1, 2]),
         (["7.jpg"], [0]),
     ],
 )
-def test_with_their_rate_images_have_times(names, pts, tmp_path, make_jpeg):
+def test_with_their_rate_images_have_times(names, pts, tmp_path, make_jpeg, caplog):
     for name in names:
         make_jpeg(tmp_path / "in" / "a" / "v" / name, 5)
     out = tmp_path / "out"
@@ -218,6 +219,8 @@ def test_with_their_rate_images_have_times(names, pts, tmp_path, make_jpeg):
         times = list(item.extras.pts), item.extras.time_base
         assert times == (pts, Fraction(1001, 30000))
         assert item.frame_indices_at([pts[-1] * 1001 / 30000]) == [len(pts) - 1]
+    told = [each for each in caplog.messages if "times go by their places" in each]
+    assert len(told) == (names[0] == "a.jpg")
 
 
 def test_numbers_may_count_from_the_beginning_of_a_recording(
