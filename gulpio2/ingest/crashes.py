@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AtWork",
+    "Crash",
     "CrashedItems",
     "CrashedWorkersError",
     "WorkerSlots",
