@@ -186,13 +186,9 @@ def _rate(value: Any) -> Any:
         return value
 
 
-def _number(value: Any) -> Any:
-    return None if value is None else str(value)  # a command line gives a text
-
-
+# Of the others the text, as a command line gives it.
 _MEANINGS: dict[str, Callable[[Any], Any]] = {
     "frame_size": _size,
     "frame_rate": _rate,
     "image_rate": _rate,
-    "first_number": _number,
 }

@@ -171,11 +171,17 @@ def told_of(folder, make_jpeg, caplog, names):
 def test_numbers_that_are_missing_are_told(numbers, told, tmp_path, make_jpeg, caplog):
     names = [f"v2_img_{number:05}.jpg" for number in numbers]
     (message,) = told_of(tmp_path, make_jpeg, caplog, names)
-    assert f"missing in {tmp_path}/a/v by their numbers, {told}" in message
+    assert f"missing in {tmp_path}/a/v by their numbers, {told} what is on" in message
+    caplog.clear()
+    (item,) = FrameFolderAdapter(tmp_path, "out", image_rate=25).iter_data()
+    list(item["frames"])
+    assert f"{told} at their times there is nothing." in caplog.messages[0]
 
 
-def test_numbers_that_come_twice_are_told(tmp_path, make_jpeg, caplog):
-    names = [f"img_{n:05}.jpg" for n in (1, 2, 3)] + ["img_2.jpg", "img_4.jpg"]
+@pytest.mark.parametrize("more", [["img_4.jpg"], ["img_5.jpg"]])
+def test_numbers_that_come_twice_are_told(more, tmp_path, make_jpeg, caplog):
+    """Also where as many are missing, so that first and last say nothing."""
+    names = [f"img_{n:05}.jpg" for n in (1, 2, 3)] + ["img_2.jpg", *more]
     (message,) = told_of(tmp_path, make_jpeg, caplog, names)
     assert (
         "a/v have the same number, as img_00002.jpg and img_2.jpg (1 of 5)" in message
@@ -244,6 +250,26 @@ def test_numbers_may_count_from_the_beginning_of_a_recording(
     told = [each for each in caplog.messages if "first_number, as 1" in each]
     assert len(told) == 2
     assert "a/v begin with number 22501, which is taken for the image at 0" in told[1]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "is_late"),
+    [
+        ([0, 1], False),
+        ([1, 2], False),
+        ([2, 3], True),
+        ([5, 10, 15], False),  # every fifth
+        ([10, 15], True),
+    ],
+)
+def test_first_numbers_that_are_late_are_told(
+    numbers, is_late, tmp_path, make_jpeg, caplog
+):
+    for number in numbers:
+        make_jpeg(tmp_path / "a" / "v" / f"{number:02}.jpg", 5)
+    (item,) = FrameFolderAdapter(tmp_path, "out", image_rate=25).iter_data()
+    list(item["frames"])
+    assert ["begin with number" in each for each in caplog.messages] == [True] * is_late
 
 
 def test_a_first_number_needs_numbers_and_a_rate(tmp_path, make_jpeg):

@@ -114,6 +114,9 @@ def test_a_damaged_item_is_told_and_the_others_come(made, tmp_path):
     report = GulpIngestor(GulpDirectoryAdapter(source), tmp_path / "out", 2, 1).run()
     assert [failure.id for failure in report.failures] == ["item0"]
     assert report.items == 5
+    (failure,) = report.failures
+    assert failure.source == str(source / "data_0.gulp")
+    assert GulpDirectoryAdapter(source).item_source(5) == str(source / "data_2.gulp")
 
 
 def test_the_command_makes_a_part(made, tmp_path):
