@@ -32,6 +32,7 @@ _NO_DIGITS = dict.fromkeys(map(ord, "0123456789"))
 _NUMBERS = re.compile("[0-9]+")
 # Series of one folder that are told, and folders of one other folder.
 _NAMED, _MAX_WARNINGS = 4, 20
+_ENDS_IN_DECIMALS = re.compile(r"[0-9]\.\Z")
 # Gaps in the numbers of one folder that are told.
 _MAX_GAPS = 3
 _num_warned: Counter[tuple[str, str]] = Counter()
@@ -122,6 +123,8 @@ def _numbers(names: Sequence[str]) -> list[int]:
     first, last = (name.rpartition(".")[0] for name in (names[0], names[-1]))
     before = os.path.commonprefix((first, last))  # noqa: RUF071  # of names
     before = before.rstrip("0123456789")
+    if _ENDS_IN_DECIMALS.search(before):  # 0.04.jpg is no image number 4
+        return []
     after = first[len(before) :].lstrip("0123456789")  # as in img_001_rgb.jpg
     number = re.compile(rf"{re.escape(before)}([0-9]+){re.escape(after)}\.[^.]+")
     numbers = [int(each[1]) for each in map(number.fullmatch, names) if each]

@@ -95,7 +95,7 @@ def image_frames(
     frame_size: int = -1,
     pts: Iterable[int] | None = None,
     time_base: Fraction | None = None,
-    read: Callable[[str], bytes] | None = None,
+    read: Callable[[str], bytes | bytearray | memoryview] | None = None,
 ) -> FrameSource:
     """Give image files as frames, opened one by one when they are iterated.
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gulpio2.arguments import whole_number
 from gulpio2.codecs.jpeg import read_header
 from gulpio2.codecs.whole_jpeg import WholeJpeg, without_padding, without_remarks
-from gulpio2.errors import CorruptFrameError, DamagedImageError
+from gulpio2.errors import (
+    AdapterContractError,
+    CorruptFrameError,
+    DamagedImageError,
+    with_article,
+)
 from gulpio2.format.wording import counted
 from gulpio2.media.image_files import decode_image, read_file, read_outline
 from gulpio2.media.indexing import FramesByIndex
@@ -75,7 +81,7 @@ class ImageFrames(FramesByIndex):
         frame_size: int = -1,
         pts: Iterable[int] | None = None,
         time_base: Fraction | None = None,
-        read: Callable[[str], bytes] | None = None,
+        read: Callable[[str], bytes | bytearray | memoryview] | None = None,
     ) -> None:
         if isinstance(paths, (str, bytes, os.PathLike)):
             raise TypeError(
@@ -85,7 +91,7 @@ class ImageFrames(FramesByIndex):
         self.frame_size = whole_number("frame_size", frame_size)
         self._pts = None if pts is None else tuple(pts)
         self._time_base = time_base
-        self._read = read or read_file
+        self._read = partial(_bytes_of, read) if read else read_file
         if self._pts is None:
             return
         if len(self._pts) != len(self._names):
@@ -203,3 +209,13 @@ class ImageFrames(FramesByIndex):
         pixels = decode_image(data, path, outline, short_edge=self.frame_size)
         height, width = pixels.shape[:2]
         return resize_pixels(pixels, resized_shape(height, width, self.frame_size))
+
+
+def _bytes_of(read: Callable[[str], Any], path: str) -> bytes:
+    data = read(path)
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise AdapterContractError(
+            f"read gives {with_article(type(data).__name__)} for {path!r}; it must "
+            "give the bytes of the image"
+        )
+    return bytes(data)

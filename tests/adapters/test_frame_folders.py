@@ -212,6 +212,7 @@ def test_numbers_of_another_kind_are_no_gaps(names, tmp_path, make_jpeg, caplog)
         (["img_008_rgb.jpg", "img_010_rgb.jpg", "img_011_rgb.jpg"], [0, 2, 3]),
         (["a.jpg", "b.jpg", "c7.jpg"], [0, 1, 2]),
         (["7.jpg"], [0]),
+        (["0.04.jpg", "0.08.jpg", "0.16.jpg"], [0, 1, 2]),  # seconds
     ],
 )
 def test_with_their_rate_images_have_times(names, pts, tmp_path, make_jpeg, caplog):
@@ -226,7 +227,7 @@ def test_with_their_rate_images_have_times(names, pts, tmp_path, make_jpeg, capl
         assert times == (pts, Fraction(1001, 30000))
         assert item.frame_indices_at([pts[-1] * 1001 / 30000]) == [len(pts) - 1]
     told = [each for each in caplog.messages if "times go by their places" in each]
-    assert len(told) == (names[0] == "a.jpg")
+    assert len(told) == (names[0] in ("a.jpg", "0.04.jpg"))
 
 
 def test_numbers_may_count_from_the_beginning_of_a_recording(

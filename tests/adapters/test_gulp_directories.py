@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from fractions import Fraction
+from typing import Any
 
 import cv2
 import numpy as np
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 from gulpio2 import EncoderSettings, GulpDirectory, GulpIngestor
 from gulpio2.adapters import GulpDirectoryAdapter, ImageFrames
 from gulpio2.cli.main import gulp2
+from gulpio2.errors import AdapterContractError
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter, make_frames
 from gulpio2.testing.adapters import AdapterTests
@@ -142,3 +144,8 @@ def test_images_may_be_read_from_anywhere(tmp_path, make_jpeg):
     assert [round(frame.mean()) for frame in frames] == [40, 80]
     stored = [frame.image for frame in frames.stored()]
     assert stored == [path.read_bytes() for path in files.values()]
+    views = ImageFrames(files, read=lambda name: memoryview(files[name].read_bytes()))
+    assert [frame.image for frame in views.stored()] == stored
+    nothing: Any = {}
+    with pytest.raises(AdapterContractError, match="read gives a NoneType for 'a/1"):
+        list(ImageFrames(files, read=nothing.get))
