@@ -183,8 +183,8 @@ class ChunkAppender:
             if growth.add(infos, times, facts.time_base):
                 _logger.warning(
                     "the frames of item %r lose their times: what is appended has "
-                    "none, or another time base. Append it under an id of its own to "
-                    "keep them",
+                    "none, or another time base, or not each frame has one. Give it "
+                    "all times, or an id of its own",
                     id_,
                 )
         return len(infos)

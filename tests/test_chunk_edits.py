@@ -555,3 +555,16 @@ def test_frames_that_take_the_times_of_an_item_away_are_told(folder, caplog, kin
         assert after.pts == ()
         (line,) = told
         assert line.startswith("the frames of item 'a' lose their times")
+
+
+@pytest.mark.parametrize("ticks", [[0, None, 2], [None, None], [0, 1]])
+def test_an_item_with_times_of_some_frames_is_told_to_have_none(
+    tmp_path, caplog, ticks
+):
+    with (chunk := new_chunk(tmp_path)).open("wb"):
+        chunk.append("a", {}, Timed(ticks, Fraction(1, 25)))
+    told = ["lose their times" in message for message in caplog.messages]
+    some = len({tick is None for tick in ticks}) == 2
+    assert told == ([True] if some else [])
+    kept = GulpDirectory(tmp_path).item("a").extras.pts
+    assert list(kept) == ([0, 1] if None not in ticks else [])

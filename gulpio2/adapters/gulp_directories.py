@@ -10,9 +10,10 @@ from gulpio2.adapters.base import AbstractDatasetAdapter
 from gulpio2.adapters.labels import read_label_file
 from gulpio2.adapters.settings import checked_size
 from gulpio2.adapters.sources import image_frames
-from gulpio2.directory import GulpDirectory
-from gulpio2.errors import IngestSettingError
+from gulpio2.errors import IngestSettingError, SourceNotFoundError
 from gulpio2.media.deferred import DeferredFrames
+from gulpio2.storage.paths import is_there
+from gulpio2.unfinished import open_settled, warn_of_what_is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,13 +41,15 @@ class GulpDirectoryAdapter(AbstractDatasetAdapter):
     ------
     IngestSettingError
         No such condition; it is a ``ValueError`` too.
+    SourceNotFoundError
+        There is no such folder.
 
     Notes
     -----
     Frames that keep their size are copied as they are stored, whatever the quality.
     Others are decoded and encoded once more, with colours at their full size unless
     the encoder is told otherwise (``--subsampling 420``). A damaged frame costs its
-    item.
+    item. Of a directory that is unfinished, or lacks shares, a warning tells.
 
     Examples
     --------
@@ -63,7 +66,12 @@ class GulpDirectoryAdapter(AbstractDatasetAdapter):
         self.folder = folder
         self.where = where
         self.frame_size = checked_size("frame_size", frame_size)
-        self.directory = GulpDirectory(folder)
+        if not is_there(folder):
+            raise SourceNotFoundError(
+                f"There is no directory {str(folder)!r}. Give the path of one."
+            )
+        self.directory = open_settled(folder)
+        warn_of_what_is_missing(self.directory)
         self.ids = self._chosen()
         self.metainfo = self.directory.metainfo
         self.label2idx = read_label_file(folder) or None

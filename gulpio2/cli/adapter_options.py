@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gulpio2.cli.constructor import OUTPUT, Parameter, constructor_parameters
+from gulpio2.cli.options import given_once
 from gulpio2.cli.parameter_types import Items, NumberOrText, OrNone, ParamType
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ def _option(parameter: Parameter, taken: Collection[str]) -> click.Parameter:
     return click.Option(
         [f"--{name}", _PREFIX + parameter.name],
         type=_type(parameter),
-        multiple=parameter.is_sequence,
+        multiple=True,
+        callback=None if parameter.is_sequence else given_once,
         help=text,
         **attrs,
     )

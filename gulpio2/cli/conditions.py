@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gulpio2.cli.options import open_gulp_directory
+from gulpio2.cli.options import given_once, open_gulp_directory
 from gulpio2.cli.terminal import escape, note, quoted
 from gulpio2.errors import GulpError, MapChangedError
 
@@ -24,6 +24,8 @@ _TRIES = 10
 where_option = click.option(
     "--where",
     metavar="CONDITION",
+    multiple=True,
+    callback=given_once,
     help="Only items that meet it: columns are num_frames, chunk, id and the keys of "
     "the metadata; as in label == 'waving' and num_frames >= 16.",
 )

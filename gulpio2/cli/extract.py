@@ -20,6 +20,7 @@ from gulpio2.cli.conditions import (
 from gulpio2.cli.options import (
     directory_argument,
     dry_run_option,
+    given_once,
     limit_option,
     overwrite_option,
     verbosity_options,
@@ -88,7 +89,9 @@ class _Rate(ParamType):
     "--frames",
     "choice",
     type=FrameChoice(),
-    default="::",
+    multiple=True,
+    callback=given_once,
+    default=["::"],
     help="Which, as in Python: 7, 0:16:2, -1, or 0,5,10:20. Default: all.",
 )
 @click.option(

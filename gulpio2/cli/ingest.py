@@ -42,6 +42,7 @@ _logger = logging.getLogger(__name__)
 EXAMPLES = {
     "video-folder": ["videos gulped", "videos gulped --frame-size 256 --num-workers 4"],
     "frame-folder": ["frames gulped", "frames gulped --id-rule path"],
+    "gulp-directory": ["whole part --where 'num_frames >= 2'"],
     "image-folder": ["images gulped --file-extensions .png,.jpg"],
     "image-list": ["images.txt gulped --root-folder images --id-rule path"],
     "table": ["clips.csv gulped --id-column name --label-column label"],

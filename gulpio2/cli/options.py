@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "directory_argument",
     "dry_run_option",
+    "given_once",
     "ids_like",
     "json_option",
     "limit_option",
@@ -30,6 +31,22 @@ __all__ = [
     "require_gulp_directory",
     "verbosity_options",
 ]
+
+
+def given_once(ctx: click.Context, param: click.Parameter, values: Any) -> Any:
+    """Give the one value of an option that is `multiple`, to refuse a second.
+
+    Of two conditions the last alone would count, and a command would take, or delete,
+    more than was meant.
+    """
+    if len(values) > 1:
+        name = param.opts[0]
+        text = f"it is given {len(values)} times, and one alone would count"
+        if name == "--where":
+            text += ": join the conditions by and"
+        raise click.BadParameter(text, ctx=ctx, param=param)
+    return values[0] if values else None
+
 
 directory_argument = click.argument(
     "directory",

@@ -115,8 +115,8 @@ class GrowingExtras:
             self.pts.extend(ticks)
             self.time_base = time_base
             return False
-        had_times, self.pts = bool(self.pts), []
-        return had_times
+        lost, self.pts = self.pts if num_before else ticks, []
+        return bool(lost)
 
     def fits(self, entry: Mapping[str, Any]) -> bool:
         """Tell whether an entry has these frames: it may have been edited."""

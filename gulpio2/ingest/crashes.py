@@ -33,6 +33,7 @@ __all__ = [
     "WorkerSlots",
     "blame",
     "describe_crashes",
+    "name_of",
 ]
 
 _logger = logging.getLogger(__name__)
@@ -225,7 +226,7 @@ class CrashedItems:
         if not (is_new or is_elsewhere) or num_kills > self._most_kills:
             return False
         for crash in again:
-            name = _name_of(crash.at_work)
+            name = name_of(crash.at_work)
             if crash.has_exited:
                 text = f"a worker ended itself ({crash.reason}) while it was at {name}"
             else:
@@ -245,10 +246,11 @@ class CrashedItems:
 def describe_crashes(crashes: Iterable[Crash]) -> str:
     """Say at which items workers ended; nothing where they were at none."""
     items = sorted({at for at, _ in crashes if at.position != NOTHING})
-    return f" at {', '.join(map(_name_of, items))}" if items else ""
+    return f" at {', '.join(map(name_of, items))}" if items else ""
 
 
-def _name_of(at_work: AtWork) -> str:
+def name_of(at_work: AtWork) -> str:
+    """Name the item that a worker was at."""
     named = "" if at_work.id_ is None else f" {at_work.id_!r}"
     return f"item{named} (position {at_work.position})"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import logging
 import multiprocessing
 import os
 import threading
@@ -24,9 +25,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gulpio2.children import begin_child, hold_interrupts, is_orphan, starting
 from gulpio2.errors import AdapterContractError
 from gulpio2.ingest.adapter_errors import ToldInVainError
-from gulpio2.ingest.crashes import CrashedWorkersError, WorkerSlots, blame
+from gulpio2.ingest.crashes import (
+    CrashedWorkersError,
+    WorkerSlots,
+    blame,
+    name_of,
+)
 from gulpio2.ingest.facts import unsendable
-from gulpio2.ingest.items import PlacedItem, begin_worker
+from gulpio2.ingest.items import NOTHING, PlacedItem, begin_worker
 from gulpio2.ingest.pool import (
     give_up,
     processes,
@@ -49,6 +55,8 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
 
 __all__ = ["Reporter", "SharedCores", "in_this_process", "in_worker_processes"]
+
+_logger = logging.getLogger(__name__)
 
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
@@ -167,6 +175,7 @@ def in_worker_processes(
         with hold_interrupts():
             workers = processes(pool)
             if not is_done:
+                _tell_of_work(slots)
                 terminate(workers)
             were_killed = shut_down(pool, workers)
             # The listener is told to end. The pipe has no end of its own as long as a
@@ -181,6 +190,13 @@ def in_worker_processes(
         crashes = blame(workers, slots.at_work(), were_killed=were_killed)
         raise CrashedWorkersError(crashes) if crashes else reason_of(broken)
     report.raise_error()
+
+
+def _tell_of_work(slots: WorkerSlots) -> None:
+    """Say what the workers are at, as one of them may be at it for ever."""
+    at_work = slots.at_work().values()
+    if items := sorted({name_of(each) for each in at_work if each.position != NOTHING}):
+        _logger.info("the workers were at %s", ", ".join(items))
 
 
 class SharedCores:

@@ -110,7 +110,11 @@ class AdapterTests:
         """``item_source``, where there is one, answers for every position."""
         source = getattr(adapter, "item_source", lambda position: None)
         for position in range(len(adapter)):
-            assert isinstance(source(position), str | None)
+            told = source(position)
+            assert told is None or isinstance(told, str), (
+                f"item_source({position}) gives {told!r}, which is neither a text nor "
+                "None"
+            )
 
     def test_each_label_has_an_index_of_its_own(self, adapter: Adapter) -> None:
         """``label_mapping``, where there is one, is one to one."""

@@ -149,3 +149,24 @@ def test_images_may_be_read_from_anywhere(tmp_path, make_jpeg):
     nothing: Any = {}
     with pytest.raises(AdapterContractError, match="read gives a NoneType for 'a/1"):
         list(ImageFrames(files, read=nothing.get))
+
+
+def test_a_part_of_what_is_unfinished_is_told_of(made, tmp_path, caplog):
+    source = shutil.copytree(made, tmp_path / "unfinished")
+    (source / "meta_1.gmeta").unlink()
+    (source / "data_1.gulp").unlink()
+    assert len(GulpDirectoryAdapter(source)) == 4
+    (told,) = caplog.messages
+    assert "data_1.gulp" in told
+
+
+def test_a_second_condition_is_refused(made, tmp_path):
+    words = ["--where", "number > 2", "--where", "number < 5"]
+    source = ["ingest", "gulp-directory", str(made), str(tmp_path / "out")]
+    for command in (source, ["ls", str(made)], ["delete", str(made)]):
+        result = CliRunner().invoke(gulp2, [*command, *words])
+        assert result.exit_code == 2
+        assert "given 2 times, and one alone would count: join the" in result.stderr
+    words = ["extract", str(made), "item1", "--frames", "0", "--frames", "1"]
+    assert CliRunner().invoke(gulp2, words).exit_code == 2
+    assert not (tmp_path / "out").exists()

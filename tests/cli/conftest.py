@@ -216,6 +216,7 @@ def sources(tmp_path: Path, adapter_file: Path) -> Path:
     }.items():
         (tmp_path / name).write_text(content)
     (tmp_path / "source").mkdir()
+    make_gulp_directory(tmp_path / "whole").close()
     return tmp_path
 
 
