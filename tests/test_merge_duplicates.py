@@ -340,8 +340,8 @@ def test_the_command_says_how_many_were_left_out(tmp_path, parts):
     result = runner.invoke(gulp2, [*words, "--on-duplicate", "skip", "-v"])
     assert result.exit_code == 0
     assert (
-        "left out, as items of these ids come before them: 'item2', 'item0', 'item1', "
-        "'item3'\n" in result.stderr
+        "left out, as items of these ids come before them (--json names all): "
+        "'item2', 'item0', 'item1', 'item3'\n" in result.stderr
     )
     assert "8 items in 4 chunks (3 linked, 1 copied), 4 skipped" in result.stdout
     again = runner.invoke(gulp2, [*words, "--on-duplicate", "skip", "--json"])

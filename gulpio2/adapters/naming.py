@@ -10,6 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gulpio2.format.wording import some_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -164,7 +166,6 @@ def warn_of_numbers(folder: StrPath, names: Sequence[str], *, is_timed: bool) ->
     if gaps := _gaps(numbers):
         step = min(b - a for a, b in pairwise(numbers))
         expected = (numbers[-1] - numbers[0]) // step + 1
-        more = f" and {len(gaps) - _MAX_GAPS} more" if gaps[_MAX_GAPS:] else ""
         effect = "at their times there is nothing"
         if not is_timed:
             effect = "what is on either side of a gap is stored as if it followed"
@@ -174,7 +175,7 @@ def warn_of_numbers(folder: StrPath, names: Sequence[str], *, is_timed: bool) ->
             "images are missing in %s by their numbers, %s of %s: %s; %s. Bring back "
             "what is missing, or leave the item out",
             *(str(expected - len(numbers)), str(expected)),
-            *(", ".join(gaps[:_MAX_GAPS]) + more, effect),
+            *(some_of(gaps, _MAX_GAPS), effect),
         )
 
 

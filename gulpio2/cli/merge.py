@@ -96,6 +96,7 @@ def merge(
     from gulpio2.cli.interrupts import saying_how_to_go_on
     from gulpio2.cli.progress import ProgressBar, data_bytes, indexed_bytes
     from gulpio2.format.layout import FAILURES_NAME, JOURNAL_NAME
+    from gulpio2.format.wording import some_of
     from gulpio2.merge import merge_directories
 
     total = sum(map(data_bytes, parts)) + indexed_bytes(*parts, target)
@@ -123,12 +124,9 @@ def merge(
             f"{report.copied} copied{before}){skipped}"
         )
     if report.skipped:
-        names = ", ".join(map(repr, report.skipped_ids[:_NAMED]))
-        more = report.skipped - _NAMED
         _logger.info(
-            "left out, as items of these ids come before them: %s%s",
-            names,
-            f" and {more} more, which --json names" if more > 0 else "",
+            "left out, as items of these ids come before them (--json names all): %s",
+            some_of([*map(repr, report.skipped_ids)], _NAMED),
         )
     if report.failed and not is_quiet():
         failed = count(report.failed, "item")

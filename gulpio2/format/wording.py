@@ -9,7 +9,7 @@ from gulpio2.errors import with_article
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["cannot_be_read", "counted", "first_of", "shown"]
+__all__ = ["cannot_be_read", "counted", "first_of", "shown", "some_of"]
 
 _MOST = 80  # characters of a value
 
@@ -57,6 +57,18 @@ def first_of(names: Sequence[str], noun: str) -> str:
     """
     others = len(names) - 1
     return names[0] + (f" and {counted(others, f'other {noun}')}" if others else "")
+
+
+def some_of(told: Sequence[str], most: int) -> str:
+    """List the first of some, and say how many more there are.
+
+    Examples
+    --------
+    >>> some_of(["a", "b", "c"], 2), some_of(["a", "b"], 2)
+    ('a, b and 1 more', 'a, b')
+    """
+    more = f" and {len(told) - most} more" if told[most:] else ""
+    return ", ".join(told[:most]) + more
 
 
 def shown(value: object) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gulpio2.errors import ItemNotFoundError
+from gulpio2.format.wording import some_of
 from gulpio2.torch.annotations import load_annotations
 from gulpio2.torch.base import BaseDataset
 from gulpio2.torch.listing import Listing
@@ -209,11 +210,10 @@ class GulpDataset(BaseDataset):
         first = missing[0]
         if not missing[1:]:
             raise first
-        names = ", ".join(repr(error.args[0]) for error in missing[:_NAMED])
-        more = f" and {len(missing) - _NAMED} more" if missing[_NAMED:] else ""
+        names = some_of([repr(error.args[0]) for error in missing], _NAMED)
         raise ItemNotFoundError(
             f"{len(missing)} of {len(entries)} annotations in {self.ann_file} name "
-            f"items that are not in {self.source!r}: {names}{more}. Take them out of "
+            f"items that are not in {self.source!r}: {names}. Take them out of "
             "the file, as those whose 'id' is not in the directory",
             first.args[0],
         )
