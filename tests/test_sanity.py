@@ -193,10 +193,38 @@ def test_labels_that_another_program_has_replaced_are_noted(tmp_path):
     (chunk,) = GulpDirectory(tmp_path).new_chunks(1)
     with chunk.open("wb"):
         chunk.append("jump", {"label": "jump", "idx": 0}, make_frames(1, 8, 8))
-    assert check_directory(tmp_path).notes == []
+    (note,) = check_directory(tmp_path).notes
+    assert (note.code, note.item) == ("label-number", "jump")
     (tmp_path / "label2idx.json").write_text('{"jump": 0}')
     (note,) = check_directory(tmp_path).notes
     assert (note.code, note.file) == ("other-labels", "label2idx.json")
+
+
+def test_a_label_that_was_corrected_without_its_number_is_noted(tmp_path):
+    class Labelled(FrameAdapter):
+        def label_mapping(self):
+            return {"walk": 0, "run": 1}
+
+        def iter_data(self, indices=slice(None)):
+            for item in super().iter_data(indices):
+                yield {**item, "meta": {"label": "walk", "idx": 0}}
+
+    GulpIngestor(Labelled(num_items=3), tmp_path, 3, 1).run()
+    assert check_directory(tmp_path).notes == []
+    (chunk,) = GulpDirectory(tmp_path)
+    with chunk.open("ab"):
+        chunk.meta_dict["item1"]["meta_data"][0]["label"] = "run"
+    report = check_directory(tmp_path)
+    assert report.ok
+    (note,) = report.notes
+    assert (note.code, note.item, note.file) == (
+        "label-number",
+        "item1",
+        "meta_0.gmeta",
+    )
+    with chunk.open("ab"):
+        chunk.meta_dict["item1"]["meta_data"][0]["idx"] = 1
+    assert check_directory(tmp_path).notes == []
 
 
 def test_a_share_that_has_no_chunk_is_none(tmp_path):

@@ -10,11 +10,12 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gulpio2.adapters.label_numbers import LabelNumbers, label_key, number_labels
 from gulpio2.adapters.tables import read_delimited
 from gulpio2.errors import IngestError, MetaFileError
+from gulpio2.format.label_checks import numbered_label
 from gulpio2.format.layout import LABELS_NAME
 from gulpio2.format.manifest import file_check
 from gulpio2.format.wording import counted
@@ -172,8 +173,8 @@ def refuse_lost_labels(folder: StrPath) -> None:
     labels = read_label_file(folder)
     for number in written.intersection(chunks):
         for id_, entry in read_settled_map(store, number)[1].items():
-            label, index = _label_of(entry)
-            if index is not None and labels.get(label) != index:
+            label, index = numbered_label(entry["meta_data"]) or ("", -1)
+            if index >= 0 and labels.get(label) != index:
                 now = f"{labels[label]} there" if label in labels else "missing there"
                 raise IngestError(
                     f"{path} was replaced by another program, which has added chunks, "
@@ -211,27 +212,15 @@ def stored_labels(folder: StrPath) -> dict[str, int]:
         labels: dict[str, int] = {}
         for number in settled_listing(store).chunks:
             _, entries = read_settled_map(store, number)
-            for label, index in map(_label_of, entries.values()):
-                if index is not None and labels.setdefault(label, index) != index:
+            for entry in entries.values():
+                label, index = numbered_label(entry["meta_data"]) or ("", -1)
+                if index >= 0 and labels.setdefault(label, index) != index:
                     return {}
     finally:
         store.close()
     if len(set(labels.values())) < len(labels):
         return {}
     return dict(sorted(labels.items(), key=lambda pair: pair[1]))
-
-
-def _label_of(entry: Mapping[str, Any]) -> tuple[str, int | None]:
-    """Give label and number of a stored item, as adapters of folders note them.
-
-    No True and nothing below 0: a `label2idx.json` with such would be refused.
-    """
-    for meta in entry["meta_data"]:
-        match meta:
-            case {"label": str(label), "idx": int(index)}:
-                if index >= 0 and not isinstance(index, bool):
-                    return label, index
-    return "", None
 
 
 def write_label_file(folder: StrPath, mapping: Mapping[str, int]) -> None:

@@ -12,11 +12,12 @@ from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import AGAIN, Record
 from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
+from gulpio2.format.label_checks import numbered_label
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME, data_name
 from gulpio2.format.manifest import LOST_PLAN, file_check, load_manifest, missing_shares
 from gulpio2.format.problems import Problem
 from gulpio2.format.times_back import note_times_back
-from gulpio2.format.wording import counted, shown
+from gulpio2.format.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,7 +27,6 @@ __all__ = [
     "MapFindings",
     "check_deleted",
     "check_failures_file",
-    "check_labels",
     "check_manifest",
     "check_map",
     "has_no_items",
@@ -49,6 +49,8 @@ class MapFindings:
     """Faults."""
     notes: list[Problem] = field(default_factory=list)
     """What is worth knowing and no fault."""
+    labels: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    """The ids of items by their label and its number, where they have both."""
 
 
 def check_map(data: bytes, file: str) -> MapFindings:
@@ -117,6 +119,8 @@ def _check_entries(pairs: list[tuple[str, Any]], found: MapFindings, file: str) 
             found.problems.append(Problem("bad-entry", _short(fault), file, item=id_))
         else:
             _check_entry(id_, entry, found, file)
+            if numbered := numbered_label(entry["meta_data"]):
+                found.labels.setdefault(numbered, []).append(id_)
     if unknown := sum(record.crc32 is None for record in found.records):
         text = (
             f"{unknown} of {len(found.records)} frames have no usable checksum "
@@ -335,35 +339,6 @@ def has_no_items(data: bytes) -> bool:
     return bool(runs) and all(
         not run.chunks and (run.shares or run.plan != LOST_PLAN) for run in runs
     )
-
-
-def check_labels(data: bytes) -> list[Problem]:
-    """Check ``label2idx.json``: labels, each with an index of its own."""
-    try:
-        labels = json.loads(data, object_pairs_hook=tuple)  # a list is an array
-    except (ValueError, RecursionError) as cause:
-        return [_bad_labels(f"is not JSON ({cause})")]
-    if not isinstance(labels, tuple):
-        return [_bad_labels("holds no JSON object of labels")]
-    problems = []
-    first: dict[int, str] = {}
-    for label, index in labels:
-        if type(index) is not int or index < 0:
-            text = f"label {label!r} has {shown(index)}, and no whole number from 0"
-            problems.append(_bad_labels(text))
-        elif index in first:
-            text = f"labels {first[index]!r} and {label!r} both have index {index}"
-            problems.append(_bad_labels(text))
-        else:
-            first[index] = label
-    for label, count in Counter(label for label, _ in labels).items():
-        if count > 1:
-            problems.append(_bad_labels(f"label {label!r} stands there {count} times"))
-    return problems
-
-
-def _bad_labels(message: str) -> Problem:
-    return Problem("bad-labels", message, LABELS_NAME)
 
 
 def check_failures_file(data: bytes) -> tuple[list[Problem], list[Problem]]:

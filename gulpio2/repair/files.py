@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gulpio2.errors import MetaFileError
+from gulpio2.format.label_checks import check_labels
 from gulpio2.format.layout import LABELS_NAME, MANIFEST_NAME, data_name, meta_name
 from gulpio2.format.manifest import (
     CHECKED_FILES,
@@ -15,7 +16,7 @@ from gulpio2.format.manifest import (
     file_check,
     load_manifest,
 )
-from gulpio2.format.map_checks import check_failures_file, check_labels
+from gulpio2.format.map_checks import check_failures_file
 from gulpio2.repair.report import Loss
 from gulpio2.repair.unread import why_unread
 

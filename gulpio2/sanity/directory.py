@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,6 +12,7 @@ from gulpio2.errors import MetaFileError, StorageError
 from gulpio2.format.changed_places import note_changed_places
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import check_ids, check_names, note_gaps
+from gulpio2.format.label_checks import check_labels, note_label_numbers
 from gulpio2.format.layout import (
     FAILURES_NAME,
     INDEX_NAME,
@@ -26,7 +28,6 @@ from gulpio2.format.map_checks import (
     MapFindings,
     check_deleted,
     check_failures_file,
-    check_labels,
     check_manifest,
     check_map,
     has_no_items,
@@ -131,6 +132,9 @@ class _DirectoryCheck:
         self.removals = Removals()
         # State of `deleted.json`, from before it was read.
         self.removals_state: _State = None
+        # The numbers of labels, and the state of the file that they were read from.
+        self.labels: dict[str, int] | None = None
+        self.labels_state: _State = None
         # Bytes of each data file, and bytes up to the end of its last record.
         self.lengths: dict[int, tuple[int, int]] = {}
 
@@ -260,6 +264,19 @@ class _DirectoryCheck:
         self.removals_state = self._state(REMOVALS_NAME)
         self.removals = read_removals(self.store)
 
+    def _labels_now(self) -> dict[str, int] | None:
+        """Give the numbers of labels; None where there are none, or they are damaged.
+
+        An ingest that is at work writes new ones before the maps that have them.
+        """
+        state = self._state(LABELS_NAME)
+        if state != self.labels_state:
+            self.labels, self.labels_state = None, state
+            with contextlib.suppress(OSError):  # said where it is read to be checked
+                data = self.store.read(LABELS_NAME)
+                self.labels = None if check_labels(data) else json.loads(data)
+        return self.labels
+
     def _state_of(self, number: int) -> list[_State]:
         """Give what changes with a chunk."""
         return [self._state(meta_name(number)), self._state(data_name(number))]
@@ -296,7 +313,9 @@ class _DirectoryCheck:
             found = check_map(settled_map(self.store, number), name)
         except OSError as cause:
             found = MapFindings(problems=[unreadable(name, cause)])
-        self.findings.add(found.problems, found.notes)
+        labels = self._labels_now() if found.labels else None
+        others = note_label_numbers(found.labels, labels, name) if labels else []
+        self.findings.add(found.problems, [*found.notes, *others])
         report = self.findings.report
         report.items += len(found.ids)
         report.frames += len(found.records)

@@ -28,6 +28,7 @@ from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import dump_extras, load_extras, verify_entry
 from gulpio2.format.gmeta import dump_gmeta, load_gmeta
 from gulpio2.format.journal import dump_line, load_lines
+from gulpio2.format.label_checks import check_labels
 from gulpio2.format.layout import (
     INDEX_NAME,
     JOURNAL_NAME,
@@ -40,7 +41,6 @@ from gulpio2.format.manifest import Manifest, Run, dump_manifest, load_manifest
 from gulpio2.format.map_checks import (
     check_deleted,
     check_failures_file,
-    check_labels,
     check_manifest,
     check_map,
 )

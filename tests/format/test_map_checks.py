@@ -18,7 +18,6 @@ from gulpio2.format.manifest import Manifest, Run, dump_manifest
 from gulpio2.format.map_checks import (
     check_deleted,
     check_failures_file,
-    check_labels,
     check_manifest,
     check_map,
     note_of_manifest,
@@ -389,37 +388,6 @@ def test_entries_of_deleted_items_are_checked_like_others():
 
 
 # --- labels and failures ------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "data", [b"{}", b'{"a": 0, "b": 1}', b'{"b": 3, "a": 0}', b'{"\\u00fc": 0}']
-)
-def test_whole_labels_have_no_problem(data):
-    assert check_labels(data) == []
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "is not JSON"),
-        (b'{"a": 0', "is not JSON"),
-        (b"[" * 100_000, "is not JSON"),
-        (b"[0, 1]", "holds no JSON object of labels"),
-        (b"[]", "holds no JSON object of labels"),
-        (b"3", "holds no JSON object of labels"),
-        (b'{"a": "0"}', "label 'a' has '0', and no whole number from 0"),
-        (b'{"a": -1}', "label 'a' has -1, and no whole number"),
-        (b'{"a": true}', "label 'a' has True, and no whole number"),
-        (b'{"a": [0]}', "label 'a' has [0], and no whole number"),
-        (b'{"a": {"b": 0}}', "label 'a' has (('b', 0),), and no whole number"),
-        (b'{"a": 0, "b": 0}', "labels 'a' and 'b' both have index 0"),
-        (b'{"a": 0, "a": 1}', "label 'a' stands there 2 times"),
-    ],
-)
-def test_damaged_labels_are_named(data, message):
-    (problem,) = check_labels(data)
-    assert (problem.code, problem.file) == ("bad-labels", "label2idx.json")
-    assert message in problem.message
 
 
 def test_failed_items_are_counted_in_a_note():
