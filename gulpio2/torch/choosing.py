@@ -7,13 +7,20 @@ import inspect
 import logging
 import reprlib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from gulpio2 import sampling
+from gulpio2.format.wording import first_of
 from gulpio2.sampling import NO_FRAME, ClipIndices, by_index, by_time
+from gulpio2.torch.listing import ids_of_untimed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gulpio2.torch.source import FrameReader
 
 __all__ = [
     "ClipSampler",
@@ -22,6 +29,7 @@ __all__ = [
     "sampler_of",
     "takes_rng",
     "warn_of_no_frames",
+    "warn_of_untimed",
 ]
 
 _logger = logging.getLogger(__name__)
@@ -121,3 +129,28 @@ def warn_of_no_frames(id_: str, times: npt.NDArray[np.float64]) -> None:
         times[0],
         times[-1],
     )
+
+
+def warn_of_untimed(
+    readers: Sequence[FrameReader], items: Iterable[tuple[int, str]]
+) -> None:
+    """Warn of samples by seconds whose items have no times.
+
+    Parameters
+    ----------
+    readers : sequence of FrameReader
+        What is read from.
+    items : iterable of (int, str)
+        The number of its reader and the id of each sample's item. Gone through only
+        where a reader has items without times, however many that are.
+    """
+    untimed = [ids_of_untimed(reader) for reader in readers]
+    if not any(untimed):
+        return
+    found = [f"{id_!r} of {readers[n]!r}" for n, id_ in items if id_ in untimed[n]]
+    if found:
+        _logger.warning(
+            "%s: no times are stored with the frames, so that a sample by seconds ends "
+            "in FrameTimeError. Leave these items out (indices=), or sample by index",
+            first_of(found, "item"),
+        )

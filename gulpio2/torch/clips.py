@@ -23,6 +23,7 @@ from gulpio2.torch.choosing import (
     sampler_of,
     takes_rng,
     warn_of_no_frames,
+    warn_of_untimed,
 )
 from gulpio2.torch.gulp import GulpDataset
 from gulpio2.torch.recycling import get_samples
@@ -272,6 +273,16 @@ class GulpClipDataset(_FrameDataset):
         self.sample_by = sample_by
         self.sampler_arguments = callable_or("sampler_arguments", sampler_arguments)
         super().__init__(source, transform=transform, target=target, **options)
+
+    def full_init(self) -> None:
+        """Load, filter and select the samples; tell of those without times."""
+        if self._fully_initialized:
+            return
+        super().full_init()
+        own = type(self).choose_frames is not GulpClipDataset.choose_frames
+        if self.sample_by == "seconds" and not own:
+            items = map(self._item_at, range(self._num_samples()))
+            warn_of_untimed(self.source.readers, items)
 
     def choose_frames(self, info: Info, rng: np.random.Generator | None) -> ClipIndices:
         """Choose the frames of a clip, or of several, by the sampler."""

@@ -154,8 +154,14 @@ class GulpDataset(BaseDataset):
     def _sample_at(self, position: int) -> dict[str, Any]:
         if self._listing is None:
             return super()._sample_at(position)
-        number, id_ = self._listing.find(int(self._numbers[position]))
-        return self.source.describe_item(number, id_)
+        return self.source.describe_item(*self._item_at(position))
+
+    def _item_at(self, position: int) -> tuple[int, str]:
+        """Give the number of an item's reader, and its id there."""
+        if self._listing is not None:
+            return self._listing.find(int(self._numbers[position]))
+        info = self._sample_at(position)
+        return info.get("source_idx", 0), info["id"]
 
     def _take(self, source: BaseDataset, positions: npt.NDArray[np.int64]) -> None:
         if self._listing is None:

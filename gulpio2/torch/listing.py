@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gulpio2.directory import GulpDirectory
 from gulpio2.errors import MetaFileError
-from gulpio2.format.entry import load_extras
+from gulpio2.format.entry import EXTRAS_KEY, load_extras
 from gulpio2.format.times import times_of
 from gulpio2.storage.index.columns import arrays_crc32
+from gulpio2.storage.index.in_blocks import ids_without_times
 from gulpio2.view import GulpView
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gulpio2.format.times import FrameTimes
     from gulpio2.storage.index.held import Held
 
-__all__ = ["Listing", "frame_times", "look_at"]
+__all__ = ["Listing", "frame_times", "ids_of_untimed", "look_at"]
 
 
 class Listing:
@@ -139,6 +140,15 @@ def look_at(reader: Any, id_: str) -> Mapping[str, Any]:
     entries = reader.merged_meta_dict
     entry: Mapping[str, Any] = getattr(entries, "peek", entries.__getitem__)(id_)
     return entry
+
+
+def ids_of_untimed(reader: Any) -> set[str]:
+    """Give the items of which no frame has a time; of a view all of its directory's."""
+    directory = _directory_of(reader)
+    if directory is not None and directory._index is not None:
+        return set(ids_without_times(directory._item_index.hold().columns))
+    entries = reader.merged_meta_dict.items()
+    return {id_ for id_, entry in entries if not entry.get(EXTRAS_KEY, {}).get("pts")}
 
 
 def frame_times(reader: Any, id_: str, where: str) -> FrameTimes | None:

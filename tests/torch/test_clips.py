@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from functools import partial
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import EmptySampleError, FrameTimeError, StorageError
+from gulpio2.format.layout import data_name, meta_name
 from gulpio2.sampling import (
     ClipIndices,
     dense_windows,
@@ -22,6 +25,7 @@ from gulpio2.sampling import (
     window_around,
     window_around_time,
 )
+from gulpio2.testing import make_frames
 from gulpio2.torch import (
     GulpClipDataset,
     GulpImageDataset,
@@ -35,6 +39,19 @@ from gulpio2.torch import (
 pytestmark = pytest.mark.torch
 
 window = partial(sample_window, clip_length=3)
+
+
+class MapsAlone:
+    """A reader of somebody's own, which has no index."""
+
+    def __init__(self, folder):
+        directory = GulpDirectory(folder)
+        self.read_clip = directory.read_clip
+        self.merged_meta_dict = dict(directory.merged_meta_dict)
+        self.name = folder.name
+
+    def __repr__(self):
+        return self.name
 
 
 def place(index, seed):
@@ -187,6 +204,44 @@ def test_seconds_of_items_without_times_are_refused(make_directory):
         dataset[0]
     with pytest.raises(ValueError, match="sample_by is 'time'"):
         GulpClipDataset("other", sampler, sample_by="time")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("opened", ["index", "maps"])
+def test_items_without_times_are_told_when_a_dataset_is_made(
+    opened, make_directory, tmp_path, caplog
+):
+    timed = make_directory("timed", counts=[8, 3, 5], ticks=range(8))
+    mixed = make_directory("mixed", counts=[2, 2], ticks=range(2))
+    chunk = GulpChunk(mixed / data_name(1), mixed / meta_name(1))
+    with chunk.open("wb"):
+        for item in range(3):
+            meta = {"note": '"pts"'}  # in the metadata it is none of the frames
+            chunk.append(f"bare{item}", meta, make_frames(2, 8, 8))
+    readers: list[Any] = [GulpDirectory(timed), GulpDirectory(mixed)]
+    if opened == "maps":
+        readers = [MapsAlone(timed), MapsAlone(mixed)]
+    sampler = partial(sample_window_by_time, clip_length=2, period_seconds=0.1)
+
+    def told(source, sampler=sampler, **options):
+        caplog.clear()
+        dataset = GulpClipDataset(source, sampler, sample_by="seconds", **options)
+        lines = [record.getMessage() for record in caplog.records]
+        return dataset, lines
+
+    dataset, (line,) = told(readers)
+    assert f"'bare0' of {readers[1]!r} and 2 other items: no times" in line
+    with pytest.raises(FrameTimeError, match="'bare0'"):
+        dataset[5]
+    assert told(readers[0])[1] == told(readers, indices=[0, 1, 2, 3, 4])[1] == []
+    assert "'bare2'" in told(readers, indices=[0, 7])[1][0]
+    annotations = tmp_path / "annotations.json"
+    entries = [{"id": "timed1"}, {"id": "bare1", "source_idx": 1}]
+    annotations.write_text(json.dumps({"metainfo": {}, "data_list": entries}))
+    assert "'bare1'" in told(readers, ann_file=annotations)[1][0]
+    assert told(readers, ann_file=annotations, indices=1)[1] == []
+    caplog.clear()
+    GulpClipDataset(readers, partial(sample_window, clip_length=2))
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize(

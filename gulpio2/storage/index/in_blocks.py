@@ -25,10 +25,13 @@ if TYPE_CHECKING:
     from gulpio2.storage.index.columns import Columns
     from gulpio2.storage.index.index import Index
 
-__all__ = ["ItemBlock", "indexed_blocks"]
+__all__ = ["ItemBlock", "ids_without_times", "indexed_blocks"]
 
 # Items whose values are Python objects at the same time.
 _BLOCK = 4096
+
+# A key in the text of extras; inside of a string its quotes have a backslash each.
+_TIMES = b'"pts"'
 
 
 class ItemBlock(NamedTuple):
@@ -71,6 +74,17 @@ def indexed_blocks(index: Index) -> Iterator[ItemBlock] | None:
     return (_block(index, columns, at, min(at + _BLOCK, len(columns))) for at in starts)
 
 
+def ids_without_times(columns: Columns) -> Iterator[str]:
+    """Give the ids of items whose frames have no times, by the text of their extras."""
+    for start in range(0, len(columns), _BLOCK):
+        bounds = columns.extras_bounds[start : start + _BLOCK + 1].tolist()
+        text = columns.extras_text[bounds[0] : bounds[-1]].tobytes()
+        if text.count(_TIMES) < len(bounds) - 1:
+            for row, (one, two) in enumerate(pairwise(bounds), start):
+                if text.find(_TIMES, one - bounds[0], two - bounds[0]) < 0:
+                    yield columns.id_at(row)
+
+
 def _block(index: Index, columns: Columns, start: int, stop: int) -> ItemBlock:
     bounds = columns.frame_bounds[start : stop + 1]
     ends = np.cumsum(columns.frame_length[bounds[0] : bounds[-1]], dtype="i8")
@@ -90,7 +104,7 @@ def _times(
     text = columns.extras_text[bounds[0] : bounds[-1]].tobytes()
     parts = [text[one - bounds[0] : two - bounds[0]] for one, two in pairwise(bounds)]
     # Parsed in one go, as metadata are; what has no times need not be.
-    timed = [part if b'"pts"' in part else b"null" for part in parts]
+    timed = [part if _TIMES in part else b"null" for part in parts]
     all_extras = json.loads(b"[%s]" % b",".join(timed))
     found: list[TimeRuns | None] = []
     flags = columns.flags[start:stop].tolist()
