@@ -56,6 +56,12 @@ def _stopwatch_off() -> Iterator[None]:
         module.STOPWATCH.take()
 
 
+@pytest.fixture
+def _soon_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a lock a tenth of the time, in modules whose tests are of refusals."""
+    monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 0.1)
+
+
 # ------------------------------------------------------------------ needs
 def _shared_data() -> Path:
     """Give the folder of real inputs, which lies beside the repository."""

@@ -62,9 +62,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# Python 3.12 and later warn of a fork beside threads, of libraries too; the children
-# here do what is safe.
-pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+pytestmark = [
+    pytest.mark.usefixtures("_soon_refused"),
+    # Python 3.12 and later warn of a fork beside threads, of libraries too; the
+    # children here do what is safe.
+    pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning"),
+]
 
 REFUSED = r"data_0\.gulp(\..*\.partial)? is open for writing already, .* open again"
 
@@ -231,7 +234,10 @@ def wait_for_waiting(folder: Path) -> None:
         time.sleep(0.001)
 
 
-def test_who_is_let_in_within_a_second_takes_in_what_was_appended(tmp_path):
+def test_who_is_let_in_within_a_second_takes_in_what_was_appended(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
     write(tmp_path, ("a", {"label": "old"}, JPEGS[:2]))
     chunk = new_chunk(tmp_path)
     with ThreadPoolExecutor(1) as threads:
@@ -252,7 +258,10 @@ def without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("without_asking")
-def test_who_waits_while_the_data_file_is_replaced_appends_to_the_new_one(tmp_path):
+def test_who_waits_while_the_data_file_is_replaced_appends_to_the_new_one(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
     items = [(id_, {"label": "old"}, JPEGS[:2]) for id_ in ("a", "gone")]
     write(tmp_path, *items)
     chunk = new_chunk(tmp_path)
@@ -752,6 +761,7 @@ def write_anew_beside(
         if name == target:
             monkeypatch.undo()
             assert "meta_0.gmeta" not in store.names()
+            monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 0.1)
             with pytest.raises(LockedError, match=r"data_0\.gulp is open .* try again"):
                 refused()
             # More than it needs, on a machine that is slow.
@@ -878,8 +888,9 @@ def test_a_chunk_that_loses_its_map_after_it_was_listed_is_looked_for_again(
 
 @pytest.mark.parametrize("is_indexed", [False, True])
 def test_a_reader_waits_for_the_map_of_a_chunk_that_is_written_anew(
-    tmp_path, is_indexed, caplog
+    tmp_path, is_indexed, caplog, monkeypatch
 ):
+    monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
     for number, id_ in enumerate(["first", "other"]):
         with (chunk := new_chunk(tmp_path, number)).open("wb"):
             chunk.append(id_, {}, JPEGS[:2])
@@ -904,6 +915,7 @@ def test_a_reader_waits_for_the_map_of_a_chunk_that_is_written_anew(
                 assert directory.read_jpegs("first") == JPEGS[:2]
     assert not caplog.messages
     map_.rename(away)
+    monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 0.1)
     with WriterLock() as lock:  # for longer than anybody waits
         lock.take(tmp_path / "data_0.gulp")
         with GulpDirectory(tmp_path, indexed=is_indexed) as directory:
@@ -923,7 +935,10 @@ def test_a_reader_waits_for_the_map_of_a_chunk_that_is_written_anew(
     ],
     ids=["maps", "index", "building", "merge"],
 )
-def test_the_map_of_a_chunk_behind_links_is_waited_for_too(tmp_path, opened):
+def test_the_map_of_a_chunk_behind_links_is_waited_for_too(
+    tmp_path, opened, monkeypatch
+):
+    monkeypatch.setattr("gulpio2.storage.locks._PATIENCE", 60.0)
     folder, far = tmp_path / "all", tmp_path / "far"
     folder.mkdir()
     far.mkdir()

@@ -60,6 +60,7 @@ def test_every_code_of_the_checker_is_in_the_specification_and_none_else(reposit
     modules = [
         PACKAGE / "format/changed_places.py",
         PACKAGE / "format/checks.py",
+        PACKAGE / "format/label_checks.py",
         PACKAGE / "format/map_checks.py",
         PACKAGE / "format/times_back.py",
         *(PACKAGE / "sanity").glob("*.py"),
