@@ -192,7 +192,7 @@ NEW = {
         'label_column=None, root_folder=None, media="auto", frame_size=-1, '
         "frame_rate=None, shuffle=False, delimiter=None, parse_values=True, "
         "start_column=None, end_column=None, id_rule=None, path_template=None, "
-        'prefix="", image_rate=None, first_number=None'
+        'prefix="", image_rate=None, first_number=None, image_rate_column=None'
     ),
 }
 

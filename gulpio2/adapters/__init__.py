@@ -10,7 +10,7 @@ is made of. The modules, from the bottom:
 * `trees`: folders as labels, which `frame_folders`, `images` and `videos` build on
 * `frame_folders`: videos whose frames are image files already
 * `images`, `videos`, `twentybn`, `activitynet`, `kinetics`: the datasets of 0.0.4
-* `table`: any table with paths and ids
+* `table`: any table with paths and ids; `table_columns`: what its columns hold
 * `gulp_directories`: a gulp directory, for a part of it or a smaller copy
 
 Adapters for single datasets are in the folder ``adapters`` of the repository.

@@ -55,8 +55,14 @@ class ImageTimes(NamedTuple):
     """That of the image at 0 seconds; None for the first image of each item."""
 
     @classmethod
-    def checked(cls, rate: FrameRate | None, first_number: int | None) -> ImageTimes:
-        """Make it of what an adapter was given.
+    def checked(
+        cls,
+        rate: FrameRate | None,
+        first_number: int | None,
+        *,
+        by_item: bool = False,
+    ) -> ImageTimes:
+        """Make it of what an adapter was given; `by_item`, each item has its rate.
 
         Raises
         ------
@@ -66,7 +72,7 @@ class ImageTimes(NamedTuple):
         rate = checked_frame_rate(rate, "image_rate")
         if first_number is None:
             return cls(rate)
-        if parse_frame_rate(rate) is None:
+        if parse_frame_rate(rate) is None and not by_item:
             raise IngestSettingError(
                 f"first_number is {first_number!r}, and without image_rate images have "
                 "no times: give both (on the command line --image-rate, "

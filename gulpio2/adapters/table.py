@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gulpio2.adapters.base import AbstractDatasetAdapter
-from gulpio2.adapters.cells import as_seconds, parse_column
+from gulpio2.adapters.cells import parse_column
 from gulpio2.adapters.endings import ANY_ENDING
 from gulpio2.adapters.image_folders import ImageTimes
 from gulpio2.adapters.label_numbers import label_key, number_labels
@@ -25,14 +25,18 @@ from gulpio2.adapters.path_sources import (
 )
 from gulpio2.adapters.settings import check_choice, checked_frame_rate, checked_size
 from gulpio2.adapters.sources import DeferredFrames
+from gulpio2.adapters.table_columns import (
+    check_excerpts,
+    checked_column,
+    filled_paths,
+    rates_column,
+    seconds_column,
+)
 from gulpio2.adapters.tables import Table, read_table
-from gulpio2.adapters.templates import fill_template, parse_template
 from gulpio2.errors import (
     GulpError,
     IngestSettingError,
-    SourceFormatError,
     SourceReadError,
-    with_article,
 )
 from gulpio2.storage.refusals import local_path
 
@@ -86,6 +90,9 @@ class TableAdapter(AbstractDatasetAdapter):
         Images a second of folders, by which they get times. Default: they have none.
     first_number : int, optional
         The number of the image at 0 seconds. Default: that of each item's first image.
+    image_rate_column : str, optional
+        Column with the images a second, where folders have different ones; it stays in
+        the metadata. An empty cell, or 0: this one has no times.
     shuffle : bool
         Whether to permute the items, with the global `random` state.
     delimiter : str, optional
@@ -148,6 +155,7 @@ class TableAdapter(AbstractDatasetAdapter):
         prefix: str = "",
         image_rate: FrameRate | None = None,
         first_number: int | None = None,
+        image_rate_column: str | None = None,
     ) -> None:
         if not isinstance(table, (str, os.PathLike)):
             raise TypeError(
@@ -169,7 +177,7 @@ class TableAdapter(AbstractDatasetAdapter):
                 f"path_template is {path_template!r}, and media is 'folder': folders "
                 "have no ending. Leave the .* out."
             )
-        _check_times(start_column, end_column, id_rule, media)
+        check_excerpts(start_column, end_column, id_rule, media)
         self.table = table
         self.output_folder = output_folder
         self.root_folder = Path(table).parent if root_folder is None else root_folder
@@ -177,29 +185,41 @@ class TableAdapter(AbstractDatasetAdapter):
         self.media = media
         self.frame_size = checked_size("frame_size", frame_size)
         self.frame_rate = checked_frame_rate(frame_rate)
-        times = ImageTimes.checked(image_rate, first_number)
+        if image_rate is not None and image_rate_column is not None:
+            raise IngestSettingError(
+                f"image_rate is {image_rate!r}, and image_rate_column is "
+                f"{image_rate_column!r}: leave one of them out."
+            )
         self.prefix = prefix
-        self.image_rate, self.first_number = times
-        self._images = FolderImages(prefix, times)
+        self.image_rate, self.first_number = ImageTimes.checked(
+            image_rate, first_number, by_item=image_rate_column is not None
+        )
         content = read_table(table, delimiter=delimiter, parse_values=False)
+        self._rates = (
+            None
+            if image_rate_column is None
+            else rates_column(content, image_rate_column)
+        )
         self._paths = (
-            _checked(content, "path_column", path_column, str)
+            checked_column(content, "path_column", path_column, str)
             if path_template is None
-            else _filled(content, path_template)
+            else filled_paths(content, path_template)
         )
         self._ids = (
             [path.removesuffix(ANY_ENDING) for path in self._paths]
             if id_column is None
-            else _checked(content, "id_column", id_column, str, int)
+            else checked_column(content, "id_column", id_column, str, int)
         )
         self._times: list[tuple[float, float]] | None = None
         if start_column is not None and end_column is not None:
-            starts = _checked(content, "start_column", start_column, str, int, float)
-            ends = _checked(content, "end_column", end_column, str, int, float)
+            starts = checked_column(
+                content, "start_column", start_column, str, int, float
+            )
+            ends = checked_column(content, "end_column", end_column, str, int, float)
             self._times = list(
                 zip(
-                    _seconds(content, start_column, starts),
-                    _seconds(content, end_column, ends),
+                    seconds_column(content, start_column, starts),
+                    seconds_column(content, end_column, ends),
                     strict=True,
                 )
             )
@@ -211,7 +231,9 @@ class TableAdapter(AbstractDatasetAdapter):
         self._labels = (
             None
             if label_column is None
-            else _checked(content, "label_column", label_column, str, int, float, bool)
+            else checked_column(
+                content, "label_column", label_column, str, int, float, bool
+            )
         )
         taken = {id_column, label_column}
         if path_template is None:
@@ -296,80 +318,11 @@ class TableAdapter(AbstractDatasetAdapter):
         return path if is_url(path) else str(Path(self.root_folder, path))
 
     def _frames(self, row: int) -> FrameSource:
-        options = (self.frame_size, self.frame_rate, self._times_of(row), self._images)
+        rate = self.image_rate if self._rates is None else self._rates[row]
+        images = FolderImages(self.prefix, ImageTimes(rate, self.first_number))
+        options = (self.frame_size, self.frame_rate, self._times_of(row), images)
         path = self._source(row)
         return DeferredFrames(partial(open_path, path, self.media, *options))
 
     def _times_of(self, row: int) -> Times:
         return None if self._times is None else self._times[row]
-
-
-def _check_times(
-    start_column: str | None,
-    end_column: str | None,
-    id_rule: IdRule | None,
-    media: MediaKind,
-) -> None:
-    """Refuse settings of excerpts that do not go together."""
-    if (start_column is None) != (end_column is None):
-        raise IngestSettingError(
-            f"start_column is {start_column!r} and end_column is {end_column!r}: an "
-            "excerpt has both. Name the other column too (on the command line "
-            "--start-column, --end-column)."
-        )
-    if start_column is not None and media not in ("auto", "video"):
-        raise IngestSettingError(
-            f"start_column is {start_column!r}, but media is {media!r}: only of videos "
-            "there are excerpts"
-        )
-    if start_column is None and id_rule == "clip":
-        raise IngestSettingError(
-            "id_rule is 'clip', which adds the times of an excerpt: name their columns "
-            "in start_column and end_column, or leave it out"
-        )
-
-
-def _seconds(content: Table, name: str, cells: list[Any]) -> list[float]:
-    """Read a column of times."""
-    times = []
-    for position, cell in enumerate(cells):
-        try:
-            times.append(as_seconds(cell))
-        except ValueError as cause:
-            raise SourceFormatError(
-                f"{content.name}: row {position + 1} has {cell!r:.80} as {name!r}, "
-                f"which is no time: {cause}. Correct it, or name the right column."
-            ) from cause
-    return times
-
-
-def _filled(content: Table, template: str) -> list[str]:
-    """Make the paths of all rows."""
-    pieces = parse_template(template)
-    names = dict.fromkeys(piece.column for piece in pieces if piece.column)
-    columns = {n: _checked(content, "path_template", n, str, int) for n in names}
-    return fill_template(pieces, columns, len(content))
-
-
-def _checked(content: Table, setting: str, name: str, *kinds: type) -> list[Any]:
-    """Give a column of which every value is there and has one of these types."""
-    option = f"--{setting.replace('_', '-')}"
-    advice = f"Name the right one in {setting} (on the command line {option})"
-    if setting == "id_column":
-        advice = f"{advice}, or none ('' there) to take the path"
-    if setting == "path_column":
-        advice = f"{advice}, make paths of other columns (--path-template)"
-    values = content._column(name, f"{advice}, or add it.")
-    for position, value in enumerate(values):
-        if value == "":
-            raise SourceReadError(
-                f"{content.name}: row {position + 1} has '' as {name!r}; it must not "
-                "be empty. Fill it in, or take the row out."
-            )
-        if type(value) not in kinds:
-            allowed = " or ".join(kind.__name__ for kind in kinds)
-            raise SourceReadError(
-                f"{content.name}: row {position + 1} has {value!r} as {name!r}; "
-                f"{with_article(allowed)} is needed there."
-            )
-    return values

@@ -10,7 +10,12 @@ from fractions import Fraction
 import pytest
 
 from gulpio2.adapters import TableAdapter
-from gulpio2.errors import IngestError, IngestSettingError, SourceReadError
+from gulpio2.errors import (
+    IngestError,
+    IngestSettingError,
+    SourceFormatError,
+    SourceReadError,
+)
 from gulpio2.testing.adapters import AdapterTests
 
 CSV = (
@@ -335,3 +340,40 @@ def test_of_folders_it_says_which_images_and_when(tmp_path, make_jpeg, caplog):
     assert caplog.messages == []
     with pytest.raises(IngestSettingError, match="without image_rate"):
         TableAdapter(table, first_number=1)
+
+
+def test_folders_have_the_rate_of_their_row(tmp_path, make_jpeg):
+    for name in "abcd":
+        for number in (2, 4):
+            make_jpeg(tmp_path / name / f"img_{number}.jpg", 100)
+    table = tmp_path / "t.csv"
+    table.write_text("path,id,fps\na,a,25\nb,b,30000/1001\nc,c,\nd,d,0\n")
+    adapter = TableAdapter(table, image_rate_column="fps", first_number=1)
+    bases = [item["frames"].time_base for item in adapter.iter_data()]
+    assert bases == [Fraction(1, 25), Fraction(1001, 30000), None, None]
+    first, *_, last = adapter.iter_data()
+    assert [frame.pts for frame in first["frames"].stored()] == [1, 3]
+    assert [frame.pts for frame in last["frames"].stored()] == [None, None]
+    assert first["meta"] == {"id": "a", "fps": "25"}
+    rows = [
+        {"path": "a", "id": "a", "fps": 12.5},
+        {"path": "b", "id": "b", "fps": None},
+    ]
+    table = tmp_path / "t.json"
+    table.write_text(json.dumps(rows))
+    adapter = TableAdapter(table, image_rate_column="fps")
+    bases = [item["frames"].time_base for item in adapter.iter_data()]
+    assert bases == [Fraction(2, 25), None]
+
+
+def test_a_rate_that_is_none_is_refused_with_its_row(tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("path,id,fps\na,a,25\nb,b,fast\n")
+    with pytest.raises(SourceFormatError, match="in row 2, 'fps' is 'fast'; give fra"):
+        TableAdapter(table, image_rate_column="fps")
+    with pytest.raises(
+        SourceReadError, match=r"no column 'rate'; .* image_rate_column"
+    ):
+        TableAdapter(table, image_rate_column="rate")
+    with pytest.raises(IngestSettingError, match="leave one of them out"):
+        TableAdapter(table, image_rate_column="fps", image_rate=25)
