@@ -94,6 +94,8 @@ def test_a_text_selects_what_it_says(text, expected):
         ("'label' is not None", "'label' is a text"),
         ("'label'.startswith('w')", "'label' is a text"),
         ("import os", "cannot be parsed"),
+        ("n == 2026-05-01", r"stands in quotes, as '2026-05-01'\."),
+        ("n == 007", r"stands in quotes, as '007'\."),
         ("(" * 300 + "n" + ")" * 300, "cannot be parsed"),
         ("ok == 9223372036854775808", "too large"),
         ("nothing == 3", "no column 'nothing'; there are label, n, fps"),

@@ -15,6 +15,8 @@ __all__ = ["hint_of", "hint_of_part"]
 # Texts in a condition, and Python's words that it may have.
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _OF_CONDITIONS = frozenset({"and", "False", "in", "is", "None", "not", "or", "True"})
+# Digits behind a zero, with what they are a part of: no number to Python.
+_ZEROS = re.compile(r"(?<![\w.-])(?:\d+-)*0\d[\d-]*")
 _SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
 
 
@@ -28,6 +30,8 @@ def hint_of(text: str, names: Iterable[str]) -> str:
                 return f"; the column {name} stands in backticks, as `{name}`"
             if name not in _OF_CONDITIONS:
                 return f"; there is no column {name}, which would stand in backticks"
+    if found := _ZEROS.search(bare):
+        return f"; a text, as a date or an id, stands in quotes, as '{found[0]}'"
     return "; equal is ==" if _SINGLE.search(text) else ""
 
 
