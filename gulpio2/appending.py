@@ -9,7 +9,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.codecs.encoding import FrameEncoder
-from gulpio2.codecs.frame_sizes import ItemSizes, SizeReader, describe_sizes
+from gulpio2.codecs.frame_sizes import (
+    ItemSizes,
+    SizeReader,
+    describe_sizes,
+    why_not_alike,
+)
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import (
     AdapterContractError,
@@ -287,10 +292,10 @@ class ChunkAppender:
             block.flush()
         if len(sizes.first) > 1 and (number := next(_items_of_sizes)) <= _MOST_TOLD:
             _logger.warning(
-                "item %r has frames of %s: it is stored so, and a clip with two of "
-                "them cannot be an array, nor part of a batch%s",
+                "item %r has frames of %s: it is stored so, and %s%s",
                 id_,
                 describe_sizes(sizes.first),
+                why_not_alike(sizes.first),
                 _MORE if number == _MOST_TOLD else "",
             )
         return times

@@ -213,8 +213,9 @@ def _with_place(cause: BaseException, block: Block, place: int) -> BaseException
     elif isinstance(cause, ValueError) and not isinstance(cause, GulpError):
         error = FormatError(
             f"{block.request.place(place)}: {cause}. The frames of a clip must be of "
-            "one shape; read_frames gives a list of any, and `gulp2 check --deep` "
-            "names the items whose frames differ in size"
+            "one shape; read_frames gives a list of any, colorspace='rgb' makes grey "
+            "ones like others, and `gulp2 check --deep` names the items whose frames "
+            "differ"
         )
     else:
         return cause

@@ -39,11 +39,11 @@ def notes_of(path, **how):
 def test_items_of_several_sizes_are_named_with_them(folder, how):
     two, six = notes_of(folder, **how)
     assert (two.file, two.item) == ("data_0.gulp", "two")
-    text = "has frames of 2 sizes (width x height): frame 0 is 32x24, frame 3 18x24. "
+    text = "has frames of 2 sizes (width x height): frame 0 is 32x24, frame 3 18x24: "
     assert two.message.startswith(text)
     assert six.item == "six"
     assert "6 sizes" in six.message
-    assert "frame 3 40x16, and 2 more. " in six.message
+    assert "frame 3 40x16, and 2 more: " in six.message
 
 
 def test_only_a_deep_check_looks_at_sizes(folder):
@@ -58,7 +58,7 @@ def test_where_the_frames_lie_changes_nothing(folder):
         entry["frame_info"].reverse()
         del entry["gulp2"]
     (two, _) = notes_of(folder, deep=True)
-    assert "frame 0 is 32x24, frame 1 18x24. " in two.message
+    assert "frame 0 is 32x24, frame 1 18x24: " in two.message
 
 
 def test_deleted_items_are_not_named(folder):
@@ -77,3 +77,15 @@ def test_a_damaged_header_is_no_other_size(folder):
         ("crc-mismatch", "one")
     ]
     assert {note.item for note in report.notes} == {"two", "six"}
+
+
+def test_grey_frames_beside_others_are_named(tmp_path):
+    frames = make_frames(4, 24, 32)
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        chunk.append("grey", {}, [frame[..., 0] for frame in frames])
+        chunk.append("both", {}, [frames[0], frames[1][..., 0], frames[2]])
+    (note,) = notes_of(tmp_path, deep=True)
+    assert note.item == "both"
+    text = "grey and not: frame 0 is 32x24, frame 1 32x24 grey: a clip with grey frames"
+    assert text in note.message

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cmyk_to_rgb",
+    "is_grey_pil",
     "is_pil_image",
     "resample_plane",
     "to_eight_bits",
@@ -29,6 +30,7 @@ _PIL_TARGETS = {
     "L": "L",
     "1": "L",
     "LA": "L",
+    "La": "L",
     "RGB": "RGB",
     "P": "RGB",
     "PA": "RGB",
@@ -107,6 +109,11 @@ def to_storable(frame: Any) -> npt.NDArray[np.uint8]:
 def is_pil_image(value: Any) -> bool:
     """Tell whether something is a PIL image, without importing Pillow."""
     return hasattr(value, "getbands") and hasattr(value, "convert")
+
+
+def is_grey_pil(image: Any) -> bool:
+    """Tell whether a PIL image is stored as a grey frame."""
+    return image.mode in _PIL_SIXTEEN_BITS or _PIL_TARGETS.get(image.mode) == "L"
 
 
 def _from_pil(image: Any) -> npt.NDArray[np.uint8]:

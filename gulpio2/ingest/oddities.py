@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gulpio2.codecs.frame_sizes import SizeReader, describe_sizes
+from gulpio2.codecs.frame_sizes import SizeReader, describe_sizes, differ_in_size
+from gulpio2.codecs.pixels import is_grey_pil, is_pil_image
 from gulpio2.errors import SourceReadError
 from gulpio2.format.jpeg_markers import EOI, SOI, START_OF_SCAN
 from gulpio2.format.wording import counted
@@ -40,6 +41,7 @@ _ODD_LENGTH = 5
 # Of a mirrored video, which sides are exchanged, by the rotation in its `source_info`.
 _MIRRORED: dict[Any, str] = {-180: "left and right", 0: "top and bottom"}
 _MIXED_SIZES = "frames of several sizes, of which no clip or batch can be made"
+_GREY_AND_NOT = "frames grey and not, of which clips are made with a colorspace alone"
 _NOT_TURNED = "stored as it lies in the file, where EXIF turns it"
 # How a picture is to be turned to be shown: Exif 3.0, table 6, tag Orientation.
 _SHOWN: Mapping[int, str] = {
@@ -66,7 +68,7 @@ class FrameFacts:
         self.turns: list[int | None] = []
         """What `exif_orientation` says of each that came as a JPEG."""
         self.sizes: dict[Size, int] = {}
-        """Each size, and the first frame that has it."""
+        """Each size, grey or not, and the first frame that has it."""
         self._reader = SizeReader()
 
     def add(self, frame: StoredFrame) -> None:
@@ -82,12 +84,15 @@ class FrameFacts:
 
 def _size_of(image: Any) -> Size | None:
     """Give the size of an image that is no JPEG; None where it is none at all."""
-    shape: Any
-    shape = getattr(image.y if isinstance(image, YuvFrame) else image, "shape", None)
-    if shape is not None:
-        return (shape[0], shape[1]) if len(shape) > 1 else None
-    size: Any = getattr(image, "size", None)  # of one of Pillow
-    return (size[1], size[0]) if isinstance(size, tuple) else None
+    if isinstance(image, YuvFrame):
+        return (*image.y.shape, 3)
+    shape: Any = getattr(image, "shape", ())
+    is_grey = len(shape) == 2 or shape[2:] == (1,)
+    if is_pil_image(image):
+        shape, is_grey = image.size[::-1], is_grey_pil(image)
+    if len(shape) < 2:
+        return None
+    return shape[:2] if is_grey else (*shape[:2], 3)
 
 
 def note_oddities(item: PlacedItem, facts: FrameFacts, look: Look) -> None:
@@ -95,7 +100,8 @@ def note_oddities(item: PlacedItem, facts: FrameFacts, look: Look) -> None:
     name = f"item {item.id_!r}"
     times, turns = facts.times, facts.turns
     if len(facts.sizes) > 1:
-        look.note(_MIXED_SIZES, f"{name}: {describe_sizes(facts.sizes)}")
+        kind = _MIXED_SIZES if differ_in_size(facts.sizes) else _GREY_AND_NOT
+        look.note(kind, f"{name}: {describe_sizes(facts.sizes)}")
     known = [tick for tick in _times_of_source(item.frames, times) if tick is not None]
     steps = np.diff(np.array(known, np.int64))
     # A tick more or less is how a constant rate looks in a coarse time base.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from gulpio2.codecs.frame_sizes import SizeReader, describe_sizes
+from gulpio2.codecs.frame_sizes import SizeReader, describe_sizes, why_not_alike
 from gulpio2.codecs.jpeg import decode_frame
 from gulpio2.errors import CorruptFrameError
 from gulpio2.format.checks import (
@@ -311,11 +311,12 @@ class _SizesByItem:
         notes = []
         for id_, others in self._mixed.items():
             size, frame = self._first[id_]
+            sizes = {size: frame, **others}
             text = (
-                f"has frames of {describe_sizes({size: frame, **others})}. A clip with "
-                "two of them cannot be an array, nor part of a batch, and a training "
-                "ends there: bring its pictures to one size and ingest it again, or "
-                "leave it out; read_frames gives a list of any"
+                f"has frames of {describe_sizes(sizes)}: {why_not_alike(sizes)}, and a "
+                "training may end there. Bring its pictures to one size, all of them "
+                "grey or none, and ingest it again, or leave it out; read_frames gives "
+                "a list of any"
             )
             notes.append(Problem("mixed-sizes", text, file, item=id_))
         return notes

@@ -430,6 +430,34 @@ def test_frames_of_several_sizes_are_told(form):
     assert {example.partition(": ")[2] for example in oddity.examples} == {first}
 
 
+@pytest.mark.parametrize(
+    "grey",
+    [
+        lambda image: image[..., 0],
+        lambda image: image[..., :1],
+        lambda image: Image.fromarray(image).convert("L"),
+        lambda image: Image.fromarray(image).convert("LA"),
+        lambda image: Image.fromarray(image[..., 0].astype(np.uint16) << 8),
+        lambda image: encode_frame(image[..., 0], EncoderSettings()),
+    ],
+    ids=["array", "channel", "L", "LA", "16 bits", "JPEG"],
+)
+def test_grey_frames_beside_others_are_told(grey):
+    class Mixed(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            first, second = make_frames(2, 24, 32)
+            planes = YuvFrame(*np.moveaxis(first, 2, 0).copy())
+            lab = Image.fromarray(first).convert("LAB")
+            others = [first, np.dstack([first, first[..., :1]]), planes, lab]
+            for item in super().iter_data(slice_element):
+                yield {**item, "frames": [*others, grey(second)]}
+
+    (oddity,) = survey(Mixed(num_items=4), EncoderSettings()).oddities
+    assert oddity.kind.startswith("frames grey and not")
+    first = "grey and not: frame 0 is 32x24, frame 4 32x24 grey"
+    assert all(example.endswith(first) for example in oddity.examples)
+
+
 def _given(source):
     return source
 
