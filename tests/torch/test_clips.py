@@ -35,6 +35,7 @@ from gulpio2.torch import (
     SampleIndex,
     default_collate,
 )
+from gulpio2.torch.listing import Listing
 
 pytestmark = pytest.mark.torch
 
@@ -217,7 +218,13 @@ def test_items_without_times_are_told_when_a_dataset_is_made(
         for item in range(3):
             meta = {"note": '"pts"'}  # in the metadata it is none of the frames
             chunk.append(f"bare{item}", meta, make_frames(2, 8, 8))
-    readers: list[Any] = [GulpDirectory(timed), GulpDirectory(mixed)]
+    map_ = mixed / meta_name(0)  # irregular to an index, which leaves it to the map
+    entries = json.loads(map_.read_text())
+    map_.write_text(json.dumps({id_: {"of": 1, **e} for id_, e in entries.items()}))
+    readers: list[Any] = [
+        GulpDirectory(folder, indexed=True) for folder in (timed, mixed)
+    ]
+    assert Listing.is_of(readers)
     if opened == "maps":
         readers = [MapsAlone(timed), MapsAlone(mixed)]
     sampler = partial(sample_window_by_time, clip_length=2, period_seconds=0.1)
