@@ -3,6 +3,7 @@
 * `main`: the program ``gulp2``, and the one place where errors become messages.
 * `command`, `options`, `parameter_types`: what commands are made of.
 * `conditions`: ``--where``, by which several of them choose items.
+* `sorting`: the order of ``ls --sort``.
 * `terminal`, `progress`: lines and a bar on stderr that stay out of each other's way.
 * `strict_json`: what ``--json`` prints, which every parser of JSON reads;
   `report_stream` keeps what an adapter prints out of it.

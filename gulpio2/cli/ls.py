@@ -16,6 +16,7 @@ from gulpio2.cli.options import (
     pattern_argument,
     verbosity_options,
 )
+from gulpio2.cli.sorting import sort_ids
 from gulpio2.cli.strict_json import json_text
 from gulpio2.cli.terminal import (
     escape,
@@ -43,6 +44,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
         "gulp2 ls gulped",
         "gulp2 ls gulped 'item*' --long",
         'gulp2 ls gulped --where "number >= 2 and num_frames > 1"',
+        "gulp2 ls gulped --long --sort num_frames --reverse",
         "gulp2 ls gulped --json",
     ],
 )
@@ -56,6 +58,13 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
     is_flag=True,
     help="With frames, size on disk, chunk and metadata.",
 )
+@click.option(
+    "--sort",
+    metavar="COLUMN",
+    help="By id, num_frames, chunk, bytes or a key of the metadata, the smallest first "
+    "and items without it last.",
+)
+@click.option("--reverse", is_flag=True, help="With --sort: the largest first.")
 @json_option("one JSON object a line, with everything")
 @verbosity_options
 @click.pass_context
@@ -65,9 +74,11 @@ def ls(
     pattern: str | None,
     where: str | None,
     in_detail: bool,
+    sort: str | None,
+    reverse: bool,
     as_json: bool,
 ) -> None:
-    """List the ids in a gulp directory, in its order.
+    """List the ids in a gulp directory, in its order or a sorted one.
 
     Characters that a terminal would obey are shown as escapes; --json has them as they
     are. A condition knows == != < <= > >=, in and not in a list, is None, and, or, not,
@@ -77,9 +88,13 @@ def ls(
     """
     from gulpio2.unfinished import say_what_is_missing
 
+    if reverse and sort is None:
+        raise click.UsageError("--reverse is for --sort: name a column.")
     opened, chosen = open_and_ask(directory, where)
     with opened:
         ids = ids_like(chosen, pattern)
+        if sort is not None:
+            ids = sort_ids(opened, ids, sort, reverse=reverse)
         if as_json:
             write_lines(json_text(_row(opened, id_)) for id_ in ids)
         elif in_detail:

@@ -293,3 +293,52 @@ def test_a_directory_that_cannot_be_listed_anew_is_told(gulp2, gulped, monkeypat
     monkeypatch.setattr("gulpio2.unfinished.open_store", begin)
     result = gulp2("ls", gulped)
     assert f"is finished: cannot list {gulped}: Input/output" in result.stderr
+
+
+@pytest.fixture
+def uneven(tmp_path):
+    """Write items of several lengths and kinds of metadata, in two chunks."""
+    items = {"z": 10, "e": 2.5, "b": None, "r": "b", "a": None, "f": [1], "c": "a"}
+    for place, (id_, n) in enumerate(items.items()):
+        names = f"data_{place // 4}.gulp", f"meta_{place // 4}.gmeta"
+        chunk = GulpChunk(*(tmp_path / name for name in names))
+        meta = {"id": 7 - place} if id_ == "b" else {"id": 7 - place, "n": n}
+        with chunk.open("ab"):
+            chunk.append(id_, meta, make_frames((3 * place + 2) % 7 + 1, 8, 8))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("column", "smallest_first", "largest_first"),
+    [
+        ("id", "abcefrz", "zrfecba"),
+        ("num_frames", "abzfrec", "cerfzba"),
+        ("bytes", "abzfrec", "cerfzba"),
+        ("chunk", "zebrafc", "afczebr"),
+        ("meta.id", "cfarbez", "zebrafc"),
+        ("n", "ezcrfba", "frczeba"),  # b and a have none
+    ],
+)
+def test_items_are_sorted_by_a_column(
+    gulp2, uneven, column, smallest_first, largest_first
+):
+    listed = gulp2("ls", uneven, "--sort", column).stdout.split()
+    assert "".join(listed) == smallest_first
+    command = ["ls", uneven, "--sort", column, "--reverse", "--json"]
+    rows = map(json.loads, gulp2(*command).stdout.splitlines())
+    assert "".join(row["id"] for row in rows) == largest_first
+
+
+def test_those_that_meet_a_condition_are_sorted(gulp2, uneven):
+    command = ["ls", uneven, "[a-f]", "--where", "num_frames > 1", "--sort", "id"]
+    assert gulp2(*command).stdout.split() == ["b", "c", "e", "f"]
+    # Nothing to sort is no column that is missing.
+    command = ["ls", uneven, "--where", "num_frames > 99", "--sort", "n"]
+    assert gulp2(*command, status=1).stdout == ""
+
+
+def test_a_column_that_no_item_has_is_refused(gulp2, uneven):
+    told = gulp2("ls", uneven, "--sort", "frames", status=2).stderr
+    assert "No item has 'frames' in its metadata" in " ".join(told.split())
+    told = gulp2("ls", uneven, "--reverse", status=2).stderr
+    assert "--reverse is for --sort" in " ".join(told.split())
