@@ -19,7 +19,7 @@ from gulpio2.item import EditedChecksums
 from gulpio2.torch.profile import Clock
 from gulpio2.torch.source import read_frames
 from gulpio2.torch.stored import damaged_at, read_each
-from gulpio2.torch.views import choose_region
+from gulpio2.torch.views import choose_region, takes_info
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,6 +52,7 @@ class PixelMaker:
         self, view: FrameView | None, colorspace: Literal["rgb", "gray"]
     ) -> None:
         self.view = view
+        self._is_told = view is not None and takes_info(view)
         self._options = DecodeOptions(colorspace=colorspace)
         self._channels = 3 if colorspace == "rgb" else 1
         self._scratch = threading.local()
@@ -120,7 +121,7 @@ class PixelMaker:
                 frames = read_frames(reader, id_, list(indices))
                 clock.decode += perf_counter() - start  # with storage: not told apart
                 chosen = [targets[row] for row in rows]
-                return self._show(frames, chosen, plan.rng, clock, f"item {id_!r}")
+                return self._show(frames, chosen, plan, clock)
         decoding = _Decoding(self, targets, plan, clock)
         try:
             for block, read in blocks:
@@ -156,7 +157,7 @@ class PixelMaker:
         start: int,
         stop: int,
         shape: tuple[int, ...],
-        rng: np.random.Generator | None,
+        plan: Plan,
     ) -> tuple[FrameDecoder, Region | None]:
         """Give what decodes the frames of an item, and what the view shows of them.
 
@@ -168,8 +169,8 @@ class PixelMaker:
             Where the JPEG of the first frame begins and ends in it.
         shape : tuple of int
             Of a frame in the batch.
-        rng : numpy.random.Generator or None
-            From which the view chooses its region.
+        plan : Plan
+            Of the sample.
         """
         whole = decoder_for(block, start, stop, self._options)
         if self.view is None:
@@ -177,7 +178,7 @@ class PixelMaker:
             self.last = whole
             return whole, None
         header = whole.header
-        region = choose_region(self.view, header.height, header.width, rng)
+        region = self._choose(header.height, header.width, plan)
         scale = _scale_for(region.height, region.width, shape)
         crop = None
         if (region.height, region.width) != (header.height, header.width):
@@ -193,12 +194,11 @@ class PixelMaker:
         self,
         frames: Rows,
         targets: Sequence[Rows],
-        rng: np.random.Generator | None,
+        plan: Plan,
         clock: Clock,
-        where: str,
     ) -> Region | None:
         """Bring frames that a reader decoded into the batch."""
-        start = perf_counter()
+        start, where = perf_counter(), f"item {plan.id_!r}"
         if frames.shape[-1] != self._channels:
             if frames.shape[-1] != 1:
                 raise FormatError(
@@ -214,7 +214,7 @@ class PixelMaker:
                 target[...] = frame
         else:
             try:
-                region = choose_region(self.view, height, width, rng)
+                region = self._choose(height, width, plan)
             except FormatError as cause:
                 raise FormatError(f"{where}: {cause}") from cause
             bottom, right = region.top + region.height, region.left + region.width
@@ -224,6 +224,12 @@ class PixelMaker:
                 self.resize(part, target, mirrored=region.mirrored)
         clock.transform += perf_counter() - start
         return region
+
+    def _choose(self, height: int, width: int, plan: Plan) -> Region:
+        """Have the view, which there is, choose a region of frames of this size."""
+        more = {"info": plan.info} if self._is_told else {}
+        view: Any = self.view
+        return choose_region(view, height, width, plan.rng, **more)
 
     def resize(self, frame: Rows, target: Rows, *, mirrored: bool) -> None:
         """Resize a frame into its place."""
@@ -282,7 +288,7 @@ class _Decoding:
                 self.decoder = last
             else:
                 self.decoder, self.region = self._maker.decoder(
-                    block, first, first + read.spans[0][1], shape, self._plan.rng
+                    block, first, first + read.spans[0][1], shape, self._plan
                 )
         clock = self._clock
         mirrored = self.region is not None and self.region.mirrored

@@ -7,6 +7,7 @@ then decoded, resized and, where it says so, mirrored.
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Sequence
@@ -19,7 +20,14 @@ from gulpio2.errors import FormatError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["CenterCrop", "FrameView", "RandomResizedCrop", "Region", "choose_region"]
+__all__ = [
+    "CenterCrop",
+    "FrameView",
+    "RandomResizedCrop",
+    "Region",
+    "choose_region",
+    "takes_info",
+]
 
 # Tries of a random region before the largest one is taken, as in torchvision.
 _NUM_TRIES = 10
@@ -65,6 +73,11 @@ class FrameView(Protocol):
         -------
         Region
             It is resized to `shape`, whatever its proportions.
+
+        Notes
+        -----
+        One with a parameter `info` is also told, by that name, what `get_data_info`
+        gives of the sample, for a view that goes by its boxes.
         """
         ...
 
@@ -181,8 +194,20 @@ class RandomResizedCrop:
         return Region(region.top, region.left, region.height, region.width, mirrored)
 
 
+def takes_info(view: FrameView) -> bool:
+    """Tell whether a view wants to know of the sample for which it chooses."""
+    try:
+        return "info" in inspect.signature(view.choose).parameters
+    except (AttributeError, TypeError, ValueError):  # no view, or it does not say
+        return False
+
+
 def choose_region(
-    view: FrameView, height: int, width: int, rng: np.random.Generator | None
+    view: FrameView,
+    height: int,
+    width: int,
+    rng: np.random.Generator | None,
+    **info: Any,
 ) -> Region:
     """Have a view choose, and refuse what is no region of the frame.
 
@@ -192,6 +217,8 @@ def choose_region(
         Perhaps one of somebody's own.
     height, width, rng
         As in `FrameView.choose`.
+    **info
+        For one that takes it, `info` of the sample.
 
     Returns
     -------
@@ -205,7 +232,7 @@ def choose_region(
     FormatError
         It reaches out of the frame, or is empty.
     """
-    chosen: Any = view.choose(height, width, rng)
+    chosen: Any = view.choose(height, width, rng, **info)
     try:
         region = Region(
             operator.index(chosen.top),

@@ -388,3 +388,28 @@ def test_random_regions_of_each_clip_are_asked_for():
     number: Any = 2
     with pytest.raises(TypeError, match="each_clip is 2, expected True or False"):
         RandomResizedCrop(16, each_clip=number)
+
+
+class AroundNumber:
+    """A view of somebody's own, which chooses by the metadata of the sample."""
+
+    shape = 8, 8
+
+    def choose(self, height, width, rng, info=None):
+        return Region(info["number"], 2, 8, 8)
+
+
+@pytest.mark.parametrize("reader", [GulpDirectory, OnlyDecodes])
+@pytest.mark.parametrize("num_workers", [0, 1])
+def test_a_view_that_wants_it_is_told_of_the_sample(tmp_path, reader, num_workers):
+    make_gulp_directory(tmp_path / "gulp", num_items=3, num_frames=4)
+    source = reader(tmp_path / "gulp")
+    dataset = GulpClipDataset(source, partial(sample_window, clip_length=2))
+    loader = GulpLoader(
+        dataset, batch_size=3, view=AroundNumber(), num_workers=num_workers
+    )
+    with loader:
+        (batch,) = loader
+        told = zip(batch.infos, batch.regions, strict=True)
+        tops = {info["id"]: region.top for info, region in told}
+    assert tops == {"item0": 0, "item1": 1, "item2": 2}
