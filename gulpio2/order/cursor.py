@@ -166,6 +166,17 @@ class OrderCursor:
         rest = self.order.epoch_length - self.position
         return _share(rest, self.num_ranks, drop_last=self.drop_last)
 
+    @property
+    def epoch_share(self) -> int:
+        """Samples that this rank has in a whole epoch."""
+        rest = self.order.epoch_length
+        return _share(rest, self.num_ranks, drop_last=self.drop_last)
+
+    def batches_of(self, num_samples: int, batch_size: int) -> int:
+        """Count the batches that so many samples make."""
+        full, rest = divmod(num_samples, batch_size)
+        return full + bool(rest and not self.drop_last)
+
     def pending(self) -> Iterator[Draw]:
         """Give what this rank has to do in the rest of this epoch.
 

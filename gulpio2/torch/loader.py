@@ -39,9 +39,6 @@ Layout = Literal["THWC", "TCHW"]
 Output = Literal["torch", "numpy"]
 Colorspace = Literal["rgb", "gray"]
 
-# Samples looked at for the size of the frames where the first ones are damaged.
-_NUM_LOOKED_AT = 100
-
 
 class GulpLoader(Resumable):
     """Batches of clips, in the exact order of a run, by threads or worker processes.
@@ -98,6 +95,11 @@ class GulpLoader(Resumable):
     max_corrupt : int, default 100
         Damaged samples of the dataset, each counted once, that are put up with: one
         more raises.
+    go_on : bool, optional
+        What becomes of an epoch whose iteration was left before its end. True: the next
+        one gives the rest of it. False: the next one is of the next epoch, as with a
+        torch ``DataLoader``. Default: True, but False for ``shuffle=False``, as in a
+        validation, which would be of other samples each time.
 
     Attributes
     ----------
@@ -126,9 +128,9 @@ class GulpLoader(Resumable):
 
     Notes
     -----
-    Iterating gives the rest of an epoch and goes on to the next one. There are threads
-    only while an iteration is under way; it ends with its last batch, with the loop
-    that it is in, `close`, or the program. Memory: ``prefetch + keep`` batches.
+    There are threads only while an iteration is under way; it ends with its last batch,
+    with the loop that it is in, `close`, or the program. Memory: ``prefetch + keep``
+    batches.
     """
 
     def __init__(
@@ -153,6 +155,7 @@ class GulpLoader(Resumable):
         pin_memory: bool = False,
         on_corrupt: OnCorrupt = "raise",
         max_corrupt: int = 100,
+        go_on: bool | None = None,
     ) -> None:
         require_choice("output", output, Output)
         require_choice("layout", layout, Layout)
@@ -174,10 +177,12 @@ class GulpLoader(Resumable):
         leaves = plain_datasets(dataset)
         dataset.full_init()
         self._has_targets = any(leaf.has_targets for leaf in leaves)
+        is_given = order is not None
         order = order_over(dataset, order, seed, shuffle=shuffle)
         self.dataset = dataset
         cursor = OrderCursor(order, rank=rank, num_ranks=num_ranks, drop_last=drop_last)
         super().__init__(cursor, max_corrupt)
+        self._goes_on = is_given or shuffle if go_on is None else bool(go_on)
         self._batch_size = require_number("batch_size", batch_size, 1)
         self.num_threads = threads
         self._prefetch = require_number("prefetch", prefetch, 1)
@@ -220,9 +225,13 @@ class GulpLoader(Resumable):
         self._start_anew()
 
     def __len__(self) -> int:
-        """Count the batches that this rank still has in this epoch."""
-        full, rest = divmod(len(self.cursor), self._batch_size)
-        return full + bool(rest and not self.cursor.drop_last)
+        """Count the batches of this rank in an epoch, the whole of it at any time."""
+        return self.cursor.batches_of(self.cursor.epoch_share, self._batch_size)
+
+    @property
+    def batches_left(self) -> int:
+        """Batches that this rank still has in this epoch."""
+        return self.cursor.batches_of(len(self.cursor), self._batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
         """Give the rest of the epoch under way, then go to the next one.
@@ -233,8 +242,8 @@ class GulpLoader(Resumable):
         ------
         Batch
             `state_dict` counts it already: save after the step that it was for. Left
-            before the end, the next iteration goes on with the batch after; left with
-            the last one, with the next epoch.
+            before the end, the next iteration goes on with the batch after, if so
+            wished; left with the last one, with the next epoch.
         """
         prefetcher, given = self._begin()
         if prefetcher is None:
@@ -281,11 +290,11 @@ class GulpLoader(Resumable):
     def _begin(self) -> tuple[Prefetcher | None, deque[Slot]]:
         """Start the threads; None where the epoch had no batches left, and is over."""
         self._stop()
-        self._leave_what_is_over()
-        if not len(self):
+        self._leave_what_is_behind()
+        if not (left := self.batches_left):
             self.cursor.next_epoch()
             return None, self._given
-        self._memory.prepare(self._sample_shape)
+        self._memory.prepare(self.cursor)
         for slot in list(self._given):
             slot.released()
         # The batches that were given out last stay valid into this iteration, but for
@@ -296,17 +305,9 @@ class GulpLoader(Resumable):
         free = [slot for slot in self._memory.slots if slot not in self._given]
         draws = places_of(self.cursor, used_here=not self._num_workers)
         size, maker = self._batch_size, self._memory.maker
-        batches = (list(itertools.islice(draws, size)) for _ in range(len(self)))
+        batches = (list(itertools.islice(draws, size)) for _ in range(left))
         self._active = Prefetcher(batches, free, maker, self.num_threads)
         return self._active, self._given
-
-    def _sample_shape(self) -> tuple[int, ...]:
-        # What is left of the epoch may be damaged, where the whole epoch is not.
-        return self._memory.own_maker.sample_shape(
-            draw
-            for cursor in (self.cursor, OrderCursor(self.cursor.order))
-            for draw in itertools.islice(places_of(cursor), _NUM_LOOKED_AT)
-        )
 
     def _give(self, of: Prefetcher, job: Job | None) -> Batch | None:
         """Make a batch of a job, and count it as consumed; None for the epoch."""
@@ -332,8 +333,7 @@ class GulpLoader(Resumable):
     def close(self) -> None:
         """End the iteration that is under way, its threads, and the workers.
 
-        The loader can be used again, and goes on with the batch after the last one that
-        was given out.
+        The loader can be used again, as after an iteration that was left.
         """
         self._stop()
         self._memory.end_workers()

@@ -173,9 +173,9 @@ def measure_loader(
     """
     if not loader.cursor.order.epoch_length:
         raise FormatError("the dataset has no samples to load")
-    if not len(loader):  # what is left of the epoch under way makes no batch
+    if not loader.batches_left:  # of the epoch under way
         loader.set_epoch(loader.cursor.epoch + 1)
-    if not len(loader):
+    if not loader.batches_left:
         raise ValueError(
             f"an epoch of {loader!r} has no batch: it has "
             f"{counted(len(loader.cursor), 'sample')} for this rank. Take a "
@@ -204,10 +204,10 @@ def _require_memory(loader: GulpLoader | WorkersLoader) -> None:
         num_batches = loader.num_threads * loader.prefetch
         order = loader.cursor.order
         one = GulpLoader(loader.dataset, batch_size=1, order=order, output="numpy")
-        shape = one._sample_shape()
+        shape = one._memory.sample_shape(one.cursor)
     else:
         num_batches = loader._prefetch + loader._keep
-        shape = loader._sample_shape()
+        shape = loader._memory.sample_shape(loader.cursor)
     num_samples = num_batches * loader._batch_size
     needed = num_samples * math.prod(shape)
     if free is not None and needed > free:

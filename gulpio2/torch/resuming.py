@@ -44,6 +44,9 @@ class Resumable:
         self._damage = DamageCount(max_corrupt, cursor.rank, cursor.num_ranks)
         # Where the last batch of an epoch was given out, if it was.
         self._over_at: tuple[int, int] | None = None
+        # Whether an epoch that was left is gone on with, and where that is so anyway.
+        self._goes_on = True
+        self._taken_up_at: tuple[int, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, with a place in the run of its own."""
@@ -102,6 +105,7 @@ class Resumable:
         self.cursor.load_state_dict(state)
         self._damage.go_on(damage)
         self._over_at = None
+        self._taken_up_at = self.cursor.epoch, self.cursor.position
 
     def _advance(self, num_samples: int, least_left: int) -> None:
         """Note that a batch was given out.
@@ -160,6 +164,13 @@ class Resumable:
         Whoever counts batches never asks for one more, which would end the epoch.
         """
         if self._over_at == (self.cursor.epoch, self.cursor.position):
+            self.cursor.next_epoch()
+
+    def _leave_what_is_behind(self) -> None:
+        """Go to the next epoch, also from the midst of one where that is so wished."""
+        self._leave_what_is_over()
+        place = self.cursor.epoch, self.cursor.position
+        if not self._goes_on and self.cursor.position and place != self._taken_up_at:
             self.cursor.next_epoch()
 
     def _left_at(self, place: tuple[int, int]) -> _LeftAt:

@@ -251,7 +251,12 @@ class ResumableSampler(Resumable):
         self._given = place
 
     def __len__(self) -> int:
-        """Count the samples that this rank still has in this epoch."""
+        """Count the samples of this rank in an epoch, the whole of it at any time."""
+        return self.cursor.epoch_share
+
+    @property
+    def samples_left(self) -> int:
+        """Samples that this rank still has in this epoch."""
         return len(self.cursor)
 
     def track(self, loader: Iterable[Batch]) -> Generator[Batch, None, None]:

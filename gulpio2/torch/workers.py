@@ -79,9 +79,10 @@ class WorkersLoader:
         """Go to an epoch."""
         self._sampler.set_epoch(epoch)
 
-    def __len__(self) -> int:
-        """Count the batches that are left of the epoch."""
-        return -(-len(self._sampler) // self._batch_size)
+    @property
+    def batches_left(self) -> int:
+        """Batches that are left of the epoch."""
+        return -(-self._sampler.samples_left // self._batch_size)
 
     def __iter__(self) -> Iterator[int]:
         """Give, of each batch in the rest of the epoch, the frames decoded for it.

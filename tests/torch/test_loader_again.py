@@ -90,7 +90,7 @@ def test_a_copy_goes_on_from_the_same_place_on_its_own(folder, copied):
     batches = iter(loader)
     assert list(next(batches).targets) == all_ids[0]
     other = copied(loader)
-    assert (len(other), other.state_dict()) == (2, loader.state_dict())
+    assert (other.batches_left, other.state_dict()) == (2, loader.state_dict())
     assert other.profile().num_batches == 0
     assert ids_of(other) == all_ids[1:]
     assert [list(batch.targets) for batch in batches] == all_ids[1:]

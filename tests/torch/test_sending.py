@@ -220,7 +220,7 @@ def test_a_worker_that_ends_behind_the_last_batch_costs_no_epoch(
 
     with pytest.raises(RuntimeError, match="a worker is killed"):
         run(Ends(loader, 2))
-    assert (sampler.epoch, len(sampler)) == (epoch, left)
+    assert (sampler.epoch, sampler.samples_left) == (epoch, left)
     while sampler.epoch < 1:
         run(loader)
     assert len(set(seen)) == len(seen) == num_items
