@@ -136,6 +136,7 @@ class FrameConverter:
         self._tools = _Tools()
         self._key: tuple[Any, ...] | None = None
         self._way: _Way | None = None
+        self._first: Any = None
         self._told_of_sizes = False
         self._told_of_matrix = False
 
@@ -148,6 +149,13 @@ class FrameConverter:
     def orientation(self) -> Orientation | None:
         """How the picture is turned; set by the first frame."""
         return None if self._way is None else self._way.orientation
+
+    def turn_as(self, frame: Any) -> None:
+        """Turn all frames as one says that comes before them; None for the first.
+
+        In H.264 those behind it need not say it again.
+        """
+        self._first = frame
 
     def convert(self, frame: Any) -> YuvFrame | npt.NDArray[np.uint8]:
         """Convert one frame.
@@ -225,7 +233,8 @@ class FrameConverter:
         if picture.layout.kind == "yuv" and not self._told_of_matrix:
             self._tell_of_matrix(*_declared_colour(frame))
         if last is None:
-            orientation = read_orientation(frame, self._name)
+            first, self._first = self._first or frame, None
+            orientation = read_orientation(first, self._name)
             shown = orientation.shown(picture.height, picture.width)
             shape = orientation.shown(*resized_shape(*shown, self._short_edge))
         else:

@@ -77,6 +77,9 @@ class OpenVideo:
         # Whether the file has no other stream, of whatever kind.
         self.is_alone = len(container.streams) == 1
         self.path = path
+        # Of an excerpt, the first frame of all: later ones need not say how they are
+        # turned.
+        self.first_frame: Any = None
         self._container = container
         self._damage = found.damage
         self._max_pixels = max_pixels

@@ -120,6 +120,7 @@ class ExcerptFrames:
         self._excerpt, self._video, self._reopen = excerpt, video, reopen
         self._frames = video.frames()
         self._first = next(self._frames)
+        video.first_frame = self._first[0]
         self._origin = self._first[1].pts
         base = video.time_base
         self.start = self._origin + first_tick(excerpt.start or 0, base)

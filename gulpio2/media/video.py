@@ -213,11 +213,10 @@ class VideoFrames(FramesByIndex):
 
             with self._open() as video:
                 converter = FrameConverter(self.frame_size, name=str(self.path))
-                for frame, _ in video.frames():
-                    converter.convert(frame)
-                    self._info = _describe(converter, video)
-                    break
-        return dict(self._info or {})
+                frame, _ = next(video.frames())
+                converter.convert(frame)
+                self._info = _describe(converter, video)
+        return dict(self._info)
 
     def stored(self) -> Iterator[StoredFrame]:
         """Yield each frame as planes for the JPEG encoder, with its time.
@@ -277,6 +276,7 @@ class VideoFrames(FramesByIndex):
                 last = frame
                 if video is not opened:  # not for each frame: it takes PyAV some time
                     opened, is_noticed = video, notices_damage(video)
+                    converter.turn_as(video.first_frame)
                 if later is None:
                     image = converter.convert(frame)
                 elif not is_noticed:

@@ -12,6 +12,7 @@ import av
 import cv2
 import numpy as np
 import pytest
+from av.bitstream import BitStreamFilterContext
 from PIL import Image, ImageCms
 
 from gulpio2.media.orientation import UPRIGHT, Orientation, read_orientation
@@ -134,6 +135,30 @@ def test_an_odd_angle_is_not_turned_and_logged(tmp_path, turned, caplog):
     assert np.array_equal(frames[0].y, upright[0].y)
     assert f"video {str(path)!r} is turned by" in caplog.text
     assert "no multiple of 90" in caplog.text
+
+
+def test_an_excerpt_is_turned_as_the_first_frame_of_its_video_says(
+    tmp_path, write_video, pictures
+):
+    options = {"g": "6", "bf": "0"}
+    path = write_video(tmp_path / "a.mp4", pictures(20, 40, 64), options=options)
+    turned = tmp_path / "turned.mp4"
+    with av.open(str(path)) as source, av.open(str(turned), "w") as target:
+        stream = target.add_stream_from_template(source.streams.video[0])
+        # It says so before the first frame only, and means all.
+        orientation = "h264_metadata=display_orientation=insert:rotate=90"
+        filter_ = BitStreamFilterContext(orientation, source.streams.video[0])
+        for packet in source.demux(video=0):
+            for filtered in filter_.filter(packet if packet.size else None):
+                filtered.stream = stream
+                target.mux(filtered)
+    frames = [frame.image.y for frame in VideoFrames(turned).stored()]
+    assert frames[0].shape == (64, 40)
+    for number, rate in ((3, None), (13, None), (13, 25)):
+        excerpt = VideoFrames(turned, start=number / 25, end=0.7, frame_rate=rate)
+        found = [frame.image.y for frame in excerpt.stored()]
+        assert np.array_equal(found, frames[number:18])
+        assert excerpt.source_info() == VideoFrames(turned).source_info()
 
 
 def test_a_frame_without_a_matrix_is_upright():
