@@ -11,6 +11,8 @@ import struct
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from gulpio2.media.mp4_boxes import boxes_at, content_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -18,10 +20,8 @@ __all__ = ["has_several_parts", "tell_of_odd_edits"]
 
 _log = logging.getLogger(__name__)
 
-# ISO/IEC 14496-12: the boxes on the way to an edit list (8.6.6), which has a version, a
-# number of entries, and of each its length and where it begins; -1 for showing nothing.
-_AROUND = {b"moov", b"trak", b"edts"}
-_TABLE, _TRACK = b"elst", b"tkhd"
+# ISO/IEC 14496-12: an edit list (8.6.6) has a version, a number of entries, and of each
+# its length and where it begins; -1 for showing nothing.
 _LENGTHS = {0: struct.Struct(">Ii"), 1: struct.Struct(">Qq")}
 _RATE, _NOTHING = 4, -1
 _ONE = b"\0\1\0\0"
@@ -43,8 +43,7 @@ def has_several_parts(path: str) -> bool:
         It cannot be read.
     """
     with Path(path).open("rb") as file:
-        found = _contents(file, 0, file.seek(0, 2))
-        return any(name == _TABLE and _count(content) > 1 for name, content in found)
+        return any(_count(table) > 1 for _, table in _edit_lists(file))
 
 
 def tell_of_odd_edits(path: str, track: int) -> None:
@@ -62,13 +61,9 @@ def tell_of_odd_edits(path: str, track: int) -> None:
     OSError
         It cannot be read.
     """
-    number = None
     with Path(path).open("rb") as file:
-        for name, content in _contents(file, 0, file.seek(0, 2)):
-            if name == _TRACK:
-                at = _NUMBER_AT.get(content[0] if content else 0, 0)
-                number = int.from_bytes(content[at : at + 4], "big")
-            elif number == track and (odd := _odd_edits(content)):
+        for number, table in _edit_lists(file):
+            if number == track and (odd := _odd_edits(table)):
                 _log.warning(
                     "the edit list of video %r has %s, of which FFmpeg makes something "
                     "else than players do; frames are stored as FFmpeg gives them",
@@ -86,27 +81,16 @@ def _odd_edits(table: bytes) -> str:
     return ""
 
 
-def _contents(
-    file: IO[bytes], position: int, end: int, depth: int = 0
-) -> Iterator[tuple[bytes, bytes]]:
-    """Give the headers of tracks and their edit lists, by name."""
-    while position + 8 <= end:
-        file.seek(position)
-        header = file.read(16)
-        length, name = int.from_bytes(header[:4], "big"), header[4:8]
-        begin = position + 8
-        if length == 1:
-            length, begin = int.from_bytes(header[8:], "big"), position + 16
-        if length == 0:  # up to the end
-            length = end - position
-        if length < begin - position:
-            return
-        position += length
-        if name in _AROUND and depth < len(_AROUND):
-            yield from _contents(file, begin, min(position, end), depth + 1)
-        elif name in {_TABLE, _TRACK}:
-            file.seek(begin)
-            yield name, file.read(max(min(position, end) - begin, 0))
+def _edit_lists(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Give the edit lists of a file, each with the number of its track."""
+    for track in boxes_at(file, b"moov", b"trak"):
+        number = 0
+        for box in boxes_at(file, b"tkhd", parent=track):
+            header = content_of(file, box)
+            at = _NUMBER_AT.get(header[0] if header else 0, 0)
+            number = int.from_bytes(header[at : at + 4], "big")
+        for table in boxes_at(file, b"edts", b"elst", parent=track):
+            yield number, content_of(file, table)
 
 
 def _count(table: bytes) -> int:

@@ -16,7 +16,7 @@ from gulpio2.media.cut import Damage, cut, read_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["BOXES", "check_boxes", "count_in_fragments"]
+__all__ = ["BOXES", "boxes_at", "check_boxes", "content_of", "count_in_fragments"]
 
 # ISO/IEC 14496-12: boxes at the top of a file. What begins with another is none.
 _INDEX_BOXES = frozenset({b"moov", b"moof"})
@@ -151,16 +151,23 @@ def count_in_fragments(path: str, track: int) -> int:
     with Path(path).open("rb", buffering=4096) as file:
         return sum(
             int.from_bytes(read_at(file, run.start + 4, 4), "big")
-            for traf in _of_tracks(file)
+            for traf in boxes_at(file, b"moof", b"traf")
             for run in _runs(file, traf, track)
         )
 
 
-def _of_tracks(file: IO[bytes]) -> Iterator[_Box]:
-    whole = _Box(b"", 0, 0, file.seek(0, 2))
-    for box in _parts(file, whole)[0]:
-        if box.name == b"moof":
-            yield from (part for part in _parts(file, box)[0] if part.name == b"traf")
+def boxes_at(
+    file: IO[bytes], name: bytes, *names: bytes, parent: _Box | None = None
+) -> Iterator[_Box]:
+    """Give the boxes of the last name, each in one of the name before it."""
+    for box in _parts(file, parent or _Box(b"", 0, 0, file.seek(0, 2)))[0]:
+        if box.name == name:
+            yield from boxes_at(file, *names, parent=box) if names else (box,)
+
+
+def content_of(file: IO[bytes], box: _Box) -> bytes:
+    """Read what is in a box."""
+    return read_at(file, box.start, max(box.end - box.start, 0))
 
 
 def _runs(file: IO[bytes], traf: _Box, track: int) -> list[_Box]:
@@ -219,9 +226,10 @@ def _parts(file: IO[bytes], parent: _Box) -> tuple[list[_Box], bool]:
         box = _box(file, position, parent.end)
         if box.end == position:
             return found, False
-        # FFmpeg takes it for shorter than it says, too.
-        found.append(box._replace(end=min(box.end, parent.end)))
         position = box.end
+        if position > parent.end:  # FFmpeg takes it for shorter than it says, too
+            box = box._replace(end=parent.end)
+        found.append(box)
     return found, position == parent.end
 
 
