@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from gulpio2.format.wording import counted
+from gulpio2.media.cut import GET_WHOLE, WRITE_ANEW
 from gulpio2.media.edit_lists import has_several_parts
 from gulpio2.media.mp4_boxes import count_in_fragments
 from gulpio2.media.streams import videos_of
@@ -78,7 +79,7 @@ class Promise:
     >>> promise.see_packet(400 + 8)
     >>> promise.is_astray
     True
-    >>> promise.missing(2)
+    >>> promise.missing(2)[0]
     'the container promises 3 frames and has 2'
     """
 
@@ -135,24 +136,16 @@ class Promise:
         """Whether there is a place of which no packet has come."""
         return (self._next or 0) < len(self._places)
 
-    def missing(self, num_packets: int) -> str | None:
-        """Say what is wrong if so many packets are all; None for nothing.
-
-        Raises
-        ------
-        PassedOverError
-            There are more, and FFmpeg knows nothing of them.
-        """
+    def missing(self, num_packets: int) -> tuple[str, str] | None:
+        """Say what is wrong if so many packets are all, and what to do, or None."""
         if self._blocks and num_packets < self._blocks.num_blocks:
             has = counted(self._blocks.num_blocks, "packet")
             lost = self._blocks.num_blocks - num_packets
-            raise PassedOverError(
-                f"it has {has}, and FFmpeg passes over {lost} of them"
-            )
+            return f"it has {has}, and FFmpeg passes over {lost} of them", WRITE_ANEW
         if num_packets >= self._num_packets:
             return None
         promised = counted(self._num_packets, "frame")
-        return f"the container promises {promised} and has {num_packets}"
+        return f"the container promises {promised} and has {num_packets}", GET_WHOLE
 
 
 def promise_of(

@@ -274,12 +274,8 @@ class OpenVideo:
         of_file = self.path, self._container, self.stream
         in_fragments = counting.promised_by_fragments(*of_file)
         self.promise.raise_to(in_fragments)
-        try:
-            missing = self.promise.missing(self._num_packets)
-        except counting.PassedOverError as cause:
-            raise self._error(str(cause), WRITE_ANEW) from cause
-        if missing:
-            raise self._error(missing)
+        if missing := self.promise.missing(self._num_packets):
+            raise self._error(*missing)
         if self._num_frames == 0:
             raise SourceReadError(
                 f"Video {self.path!r} has no frame in stream {self.stream.index}. "
