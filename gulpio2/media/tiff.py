@@ -162,38 +162,33 @@ def size_of_tiff(data: bytes) -> tuple[int, int] | None:
     return tiff.value(first.get(_WIDTH)), tiff.value(first.get(_HEIGHT))
 
 
+def _number_in(data: bytes, tag: int, default: int) -> int:
+    """Give a number of the first page; `default` without it, and for another file."""
+    if not _is_tiff(data):
+        return default
+    tiff = _Tiff(data)
+    return tiff.value(next(tiff.pages(), {}).get(tag), default)
+
+
 def orientation_of(data: bytes) -> int:
     """Give the orientation that a TIFF, or a header of Exif, has; 1 without any."""
-    if not _is_tiff(data):
-        return 1
-    tiff = _Tiff(data)
-    return tiff.value(next(tiff.pages(), {}).get(_ORIENTATION), 1)
+    return _number_in(data, _ORIENTATION, 1)
 
 
 def compression_of(data: bytes) -> int:
-    """Give the number of the compression of a TIFF; 0 for another file."""
-    if not _is_tiff(data):
-        return 0
-    tiff = _Tiff(data)
-    return tiff.value(next(tiff.pages(), {}).get(_COMPRESSION), 1)
+    """Give the number of the compression of a TIFF; 1, for none, for another file."""
+    return _number_in(data, _COMPRESSION, 1)
 
 
 def has_two_colours(data: bytes) -> bool:
     """Tell a TIFF with a palette of one bit, which OpenCV makes grey if it may."""
-    if not _is_tiff(data):
-        return False
-    tiff = _Tiff(data)
-    first = next(tiff.pages(), {})
-    bits, kind = tiff.value(first.get(_BITS), 1), tiff.value(first.get(_PHOTOMETRIC))
-    return bits == 1 and kind == _PALETTE
+    kind = _number_in(data, _PHOTOMETRIC, 0)
+    return kind == _PALETTE and _number_in(data, _BITS, 1) == 1
 
 
 def has_multiplied_colours(data: bytes) -> bool:
     """Tell a TIFF in whose colours transparency was multiplied by who wrote it."""
-    if not _is_tiff(data):
-        return False
-    tiff = _Tiff(data)
-    return tiff.value(next(tiff.pages(), {}).get(_EXTRA)) == _ASSOCIATED
+    return _number_in(data, _EXTRA, 0) == _ASSOCIATED
 
 
 def as_stored(data: bytes) -> bytes:
