@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["FrameConverter", "Picture"]
+__all__ = ["FrameConverter", "Picture", "Way"]
 
 _log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def _declared_colour(frame: Any) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class Way:
     """What is to be done with frames that are alike."""
 
     picture: Picture
@@ -135,20 +135,10 @@ class FrameConverter:
         self._name = name
         self._tools = _Tools()
         self._key: tuple[Any, ...] | None = None
-        self._way: _Way | None = None
+        self._way: Way | None = None
         self._first: Any = None
         self._told_of_sizes = False
         self._told_of_matrix = False
-
-    @property
-    def picture(self) -> Picture | None:
-        """What the latest frame said about itself."""
-        return None if self._way is None else self._way.picture
-
-    @property
-    def orientation(self) -> Orientation | None:
-        """How the picture is turned; set by the first frame."""
-        return None if self._way is None else self._way.orientation
 
     def turn_as(self, frame: Any) -> None:
         """Turn all frames as one says that comes before them; None for the first.
@@ -179,7 +169,7 @@ class FrameConverter:
         IngestSettingError
             A size that no picture can have.
         """
-        return self._converted(frame, self._way_of(frame))
+        return self._converted(frame, self.look_at(frame))
 
     def convert_later(self, frame: Any) -> DeferredImage:
         """Look at one frame, and leave its conversion to whichever thread wants it.
@@ -189,11 +179,17 @@ class FrameConverter:
         SourceReadError, IngestSettingError
             As `convert`; some of it only when the image is made.
         """
-        make = partial(self._converted, frame, self._way_of(frame))
+        make = partial(self._converted, frame, self.look_at(frame))
         return DeferredImage(_Once(make))
 
-    def _way_of(self, frame: Any) -> _Way:
-        """Look at a frame, and say what is to be done with it."""
+    def look_at(self, frame: Any) -> Way:
+        """Look at a frame, and say what is to be done with it.
+
+        Raises
+        ------
+        SourceReadError, IngestSettingError
+            As `convert`.
+        """
         key = (
             frame.height,
             frame.width,
@@ -211,7 +207,7 @@ class FrameConverter:
             self._key = key
         return self._way
 
-    def _choose_way(self, frame: Any, last: _Way | None) -> _Way:
+    def _choose_way(self, frame: Any, last: Way | None) -> Way:
         """Choose what to do with frames like this one; the first sets the size."""
         picture = Picture.of(frame)
         before = None if last is None else last.picture
@@ -240,7 +236,7 @@ class FrameConverter:
         else:
             orientation, shape = last.orientation, last.shape
         layout = picture.layout
-        return _Way(
+        return Way(
             picture,
             orientation,
             shape,
@@ -269,7 +265,7 @@ class FrameConverter:
             primaries,
         )
 
-    def _converted(self, frame: Any, way: _Way) -> YuvFrame | npt.NDArray[np.uint8]:
+    def _converted(self, frame: Any, way: Way) -> YuvFrame | npt.NDArray[np.uint8]:
         """Convert a frame, in any thread."""
         layout = way.picture.layout
         try:
@@ -288,7 +284,7 @@ class FrameConverter:
             "Re-encode it, as with -pix_fmt yuv420p."
         )
 
-    def _planes(self, frame: Any, way: _Way) -> YuvFrame:
+    def _planes(self, frame: Any, way: Way) -> YuvFrame:
         """Resize and convert the planes of a frame, still as it is stored."""
         picture, shape = way.picture, way.shape
         layout, full = picture.layout, picture.full_range

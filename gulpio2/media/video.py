@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from gulpio2.format.rates import FrameRate
-    from gulpio2.media.convert import FrameConverter
+    from gulpio2.media.convert import Way
     from gulpio2.media.decode import OpenVideo
     from gulpio2.media.excerpts import ExcerptFrames
     from gulpio2.types import JsonValue, StrPath
@@ -215,7 +215,7 @@ class VideoFrames(FramesByIndex):
                 converter = FrameConverter(self.frame_size, name=str(self.path))
                 frame, _ = next(video.frames())
                 converter.convert(frame)
-                self._info = _describe(converter, video)
+                self._info = _describe(converter.look_at(frame), video)
         return dict(self._info)
 
     def stored(self) -> Iterator[StoredFrame]:
@@ -285,7 +285,7 @@ class VideoFrames(FramesByIndex):
                     convert = converter.convert_later if later() else converter.convert
                     image = convert(frame)
                 if self._info is None:
-                    self._info = _describe(converter, video)
+                    self._info = _describe(converter.look_at(frame), video)
             count += 1
             yield StoredFrame(image, pts)
         self._num_frames = count
@@ -377,11 +377,9 @@ def _of_its_own(
     return YuvFrame(*(plane.copy() for plane in planes))
 
 
-def _describe(converter: FrameConverter, video: OpenVideo) -> dict[str, JsonValue]:
+def _describe(way: Way, video: OpenVideo) -> dict[str, JsonValue]:
     """Gather the facts of the file as plain JSON values."""
-    picture, orientation = converter.picture, converter.orientation
-    if picture is None or orientation is None:
-        return {}
+    picture, orientation = way.picture, way.orientation
     height, width = orientation.shown(picture.height, picture.width)
     rate = video.frame_rate
     info: dict[str, JsonValue] = {
