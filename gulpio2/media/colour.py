@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import cv2
 import numpy as np
@@ -35,7 +35,7 @@ from gulpio2.types import YuvFrame
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Plane = npt.NDArray[np.unsignedinteger[Any]]
+    from gulpio2.media.planes import Plane
 
 __all__ = [
     "Matrix",

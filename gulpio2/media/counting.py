@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AVI",
     "AVI_HEADER",
+    "MATROSKA",
     "MOV",
     "DueFrames",
     "LostBeginning",
@@ -38,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 MOV = "mov,mp4,m4a,3gp,3g2,mj2"
 AVI = "avi"
+MATROSKA = "matroska,webm"
 # Bytes of a chunk's header in AVI, which is what its index leads to.
 AVI_HEADER = 8
 # Containers that count their frames: there, fewer packets than that are too few.
@@ -46,7 +48,7 @@ _COUNTED = frozenset({MOV, AVI})
 _PACKED_ANEW = frozenset({"H265", "VSSH"})
 # Where each packet is a frame that is shown, and has its time: in a transport stream
 # the parser of HEVC sees to that, while that of MPEG-2 makes up times.
-_FRAMES = frozenset({MOV, "matroska,webm"})
+_FRAMES = frozenset({MOV, MATROSKA})
 _FRAMES_OF_HEVC = frozenset({*_FRAMES, "mpegts"})
 # Decoders that pass over what they do not know without a word: of one packet that was
 # overwritten with zeros, its frame was missing in each of 28 files, and nothing said.

@@ -10,7 +10,7 @@ RGB, which costs more than twice its conversion, and most frames do not.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import cv2
 import numpy as np
@@ -18,7 +18,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    Plane = npt.NDArray[np.unsignedinteger[Any]]
+    from gulpio2.media.planes import Plane
+
     Bytes = npt.NDArray[np.uint8]
 
 __all__ = ["Levels", "Overshoot", "repeat_chroma"]

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from gulpio2.errors import SourceReadError
-from gulpio2.media.counting import AVI, AVI_HEADER, MOV, due_frames
+from gulpio2.media.counting import AVI, AVI_HEADER, MATROSKA, MOV, due_frames
 from gulpio2.media.edit_lists import has_several_parts
 from gulpio2.media.random_access import is_random_access_point
+from gulpio2.media.threaded import REORDERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,13 +34,9 @@ __all__ = ["NotExactError", "frames_by_index"]
 
 # Containers with an index of key frames, whose packets have the times that they have
 # when everything is read. MP4 is one of those of QuickTime.
-_MATROSKA = "matroska,webm"
-_INDEXED = frozenset({MOV, _MATROSKA, AVI})
+_INDEXED = frozenset({MOV, MATROSKA, AVI})
 # Key frames that are tried, from the last one before a time on.
 _ATTEMPTS = 8
-# So many frames at most are decoded before one that is shown before them (ITU-T H.264,
-# A.3.1), and kept for it.
-_REORDERED = 16
 
 
 class NotExactError(Exception):
@@ -153,7 +150,7 @@ def _decoded(video: OpenVideo, packets: Iterable[Any], due: DueFrames) -> Iterat
             raise NotExactError("an edit list leaves something out")
         if video.promise.is_astray:
             raise NotExactError("a packet is not where the index says")
-        if packet.dts is not None and video.format != _MATROSKA:  # which has none
+        if packet.dts is not None and video.format != MATROSKA:  # which has none
             if last is not None and packet.dts <= last:
                 raise NotExactError("times of decoding go back")
             last = packet.dts
@@ -177,7 +174,7 @@ def _seen_ahead(packets: Iterable[Any], reorder_depth: int) -> Iterator[Any]:
         Before a packet is given from which on that may not be so.
     """
     ahead = _not_late(packets, reorder_depth)
-    waiting = deque(itertools.islice(ahead, _REORDERED))
+    waiting = deque(itertools.islice(ahead, REORDERED))
     # As of MP4 without a table of the differences.
     if reorder_depth and all(packet.pts == packet.dts for packet in waiting):
         raise NotExactError("there are only times of decoding")
@@ -194,7 +191,7 @@ def _not_late(packets: Iterable[Any], reorder_depth: int) -> Iterator[Any]:
     a frame, and holds back more from then on; here it has seen less of the file than
     where everything is decoded.
     """
-    recent: deque[int] = deque(maxlen=_REORDERED)
+    recent: deque[int] = deque(maxlen=REORDERED)
     for packet in packets:
         if packet.pts is not None:
             if sum(pts > packet.pts for pts in recent) > reorder_depth:
