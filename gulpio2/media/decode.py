@@ -16,6 +16,7 @@ from gulpio2.media.container_colour import in_declared_colours
 from gulpio2.media.cut import GET_WHOLE, WRITE_ANEW
 from gulpio2.media.demuxing import packet_times, packets_of
 from gulpio2.media.edit_lists import tell_of_odd_edits
+from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.opening import found_in, open_container
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
@@ -129,6 +130,15 @@ class OpenVideo:
             rate=self.stream.guessed_rate or None,
             has_times=has_times(self._container),
             has_durations=self.format != counting.MOV or not self._is_reordered,
+        )
+
+    def grid(self, rate: Fraction, *, start: int | None = None) -> ConstantRate:
+        """Give the grid of a rate; it begins where the file does, or at a tick."""
+        return ConstantRate(
+            rate,
+            time_base=self.time_base,
+            start=self.start if start is None else start,
+            is_alone=self.is_alone,
         )
 
     def coloured(self, frames: Iterator[Any]) -> Iterator[Any]:
@@ -380,12 +390,7 @@ def open_video(
             if other is not chosen:
                 other.discard = Discard.all
         video = OpenVideo(
-            name,
-            container,
-            chosen,
-            found=found,
-            max_pixels=max_pixels,
-            threads=threads,
+            name, container, chosen, found=found, max_pixels=max_pixels, threads=threads
         )
         video.check_size()
         with threaded.awaited(codec, threads):

@@ -7,7 +7,6 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import SourceReadError
-from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.skipping import NotAsPlacedError, PlacedFrames
 
 if TYPE_CHECKING:
@@ -17,8 +16,9 @@ if TYPE_CHECKING:
 
     from gulpio2.media.clock import Shown
     from gulpio2.media.decode import OpenVideo
+    from gulpio2.media.frame_rate import ConstantRate
 
-__all__ = ["grid_of", "placed_one_by_one", "resampled"]
+__all__ = ["placed_one_by_one", "resampled"]
 
 _log = logging.getLogger(__name__)
 
@@ -27,8 +27,6 @@ def resampled(
     video: OpenVideo,
     rate: Fraction,
     reopen: Callable[[int], AbstractContextManager[OpenVideo]],
-    *,
-    name: str,
 ) -> Iterator[tuple[Any, int]]:
     """Give frames of a whole video as often as shown; decode no more than it takes.
 
@@ -40,8 +38,6 @@ def resampled(
         Frames per second to be.
     reopen : callable
         Opens the video anew, for so many threads.
-    name : str
-        The video, for messages.
 
     Yields
     ------
@@ -53,8 +49,8 @@ def resampled(
     with reopen(1) as looked_at:
         placed = PlacedFrames.of(looked_at, rate)
     if placed is None:
-        grid = grid_of(video, rate)
-        yield from placed_one_by_one(video.frames(), grid, name=name)
+        grid = video.grid(rate)
+        yield from placed_one_by_one(video.frames(), grid, name=video.path)
         return
     given = 0
     try:
@@ -64,25 +60,13 @@ def resampled(
     except (NotAsPlacedError, SourceReadError) as cause:
         if video.threads > 1 and isinstance(cause, SourceReadError):
             raise
-        _log.debug("%s: %s; once more, with every frame", name, cause)
+        _log.debug("%s: %s; once more, with every frame", video.path, cause)
     else:
         return
     with reopen(video.threads) as again:
-        grid = grid_of(again, rate)
-        frames = placed_one_by_one(again.frames(), grid, name=name)
+        grid = again.grid(rate)
+        frames = placed_one_by_one(again.frames(), grid, name=video.path)
         yield from itertools.islice(frames, given, None)
-
-
-def grid_of(
-    video: OpenVideo, rate: Fraction, *, start: int | None = None
-) -> ConstantRate:
-    """Give the grid of a video; it begins at its start, or that of an excerpt."""
-    return ConstantRate(
-        rate,
-        time_base=video.time_base,
-        start=video.start if start is None else start,
-        is_alone=video.is_alone,
-    )
 
 
 def placed_one_by_one(

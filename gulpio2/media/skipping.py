@@ -10,14 +10,13 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gulpio2.media.frame_rate import ConstantRate
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
     from gulpio2.media.clock import Shown
     from gulpio2.media.decode import OpenVideo
+    from gulpio2.media.frame_rate import ConstantRate
 
 __all__ = ["NotAsPlacedError", "PlacedFrames"]
 
@@ -50,14 +49,8 @@ class PlacedFrames:
     ----------
     times : sequence of Shown
         Of all frames, in the order in which they are shown.
-    rate : Fraction
-        Frames per second to be.
-    time_base : Fraction
-        Seconds per tick of the source.
-    start : int
-        Start of the source, in its ticks.
-    is_alone : bool
-        Whether the file has no other stream.
+    grid : ConstantRate
+        Not told of any of them yet.
 
     Raises
     ------
@@ -68,22 +61,16 @@ class PlacedFrames:
     --------
     >>> from fractions import Fraction
     >>> from gulpio2.media.clock import Shown
+    >>> from gulpio2.media.frame_rate import ConstantRate
     >>> times = [Shown(tick, 1) for tick in range(8)]
-    >>> placed = PlacedFrames(times, Fraction(2), time_base=Fraction(1, 4), start=0)
+    >>> placed = PlacedFrames(
+    ...     times, ConstantRate(Fraction(2), time_base=Fraction(1, 4))
+    ... )
     >>> sorted(placed.dropped)
     [4, 6]
     """
 
-    def __init__(
-        self,
-        times: Sequence[Shown],
-        rate: Fraction,
-        *,
-        time_base: Fraction,
-        start: int,
-        is_alone: bool = False,
-    ) -> None:
-        grid = ConstantRate(rate, time_base=time_base, start=start, is_alone=is_alone)
+    def __init__(self, times: Sequence[Shown], grid: ConstantRate) -> None:
         placements = [grid.place(shown.pts, shown.duration) for shown in times]
         self._at_end = grid.finish()
         shown_later = [placement.previous > 0 for placement in placements[1:]]
@@ -118,13 +105,7 @@ class PlacedFrames:
         if not times:
             return None
         try:
-            return cls(
-                times,
-                rate,
-                time_base=video.time_base,
-                start=video.start,
-                is_alone=video.is_alone,
-            )
+            return cls(times, video.grid(rate))
         except ValueError:
             return None
 

@@ -334,17 +334,16 @@ class VideoFrames(FramesByIndex):
         A time is that of the picture: the grid of a rate may be off by a tick, and
         whoever asks for a moment of the video is to get what was shown then.
         """
-        from gulpio2.media.resampling import grid_of, placed_one_by_one, resampled
+        from gulpio2.media.resampling import placed_one_by_one, resampled
 
-        name = str(self.path)
         if not self._is_excerpt:
             if self.frame_rate is not None:
-                return resampled(video, self.frame_rate, self._open, name=name)
+                return resampled(video, self.frame_rate, self._open)
             return ((frame, shown.pts) for frame, shown in video.frames())
         excerpt = self._excerpt_of(video)
         if self.frame_rate is not None:
-            grid = grid_of(video, self.frame_rate, start=excerpt.start)
-            return placed_one_by_one(excerpt, grid, name=name)
+            grid = video.grid(self.frame_rate, start=excerpt.start)
+            return placed_one_by_one(excerpt, grid, name=video.path)
         return ((frame, shown.pts) for frame, shown in excerpt)
 
     @property

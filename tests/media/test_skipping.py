@@ -174,10 +174,11 @@ def test_a_file_without_times_is_decoded_in_full(tmp_path, decoded):
 def test_a_late_first_frame_is_placed_as_where_all_are_decoded(is_alone, dropped):
     times = [Shown(tick, 1) for tick in range(3, 12)]
     quarter = Fraction(1, 4)
-    placed = PlacedFrames(
-        times, Fraction(2), time_base=quarter, start=0, is_alone=is_alone
+    grid, other = (
+        ConstantRate(Fraction(2), time_base=quarter, is_alone=is_alone)
+        for _ in range(2)
     )
-    grid = ConstantRate(Fraction(2), time_base=quarter, is_alone=is_alone)
+    placed = PlacedFrames(times, other)
     shown = [grid.place(*time) for time in times]
     assert {t.pts for t, n in zip(times, shown, strict=True) if n.current == 0} == (
         placed.dropped
