@@ -20,7 +20,7 @@ from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
 from gulpio2.media.opening import found_in, open_container
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
-from gulpio2.media.transport import JOINT, missing_packets
+from gulpio2.media.transport import JOINT, missing_packets, tell_of_other_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -293,10 +293,10 @@ class OpenVideo:
             )
         if self._due.number:
             raise self._error(*self._due.describe())
-        if self.format == "mpegts" and (
-            lost := missing_packets(self.path, self.stream.id)
-        ):
-            raise self._error(lost)
+        if self.format == "mpegts":
+            if lost := missing_packets(self.path, self.stream.id):
+                raise self._error(lost)
+            tell_of_other_parts(*of_file)
         is_usual = self.format in _JOINED_MIDWAY
         self._lost.tell(self.path, self._num_packets, is_usual=is_usual)
         num_shown = self._num_packets - self._num_unshown

@@ -1,4 +1,4 @@
-"""Packets that are missing from an MPEG transport stream, by their counters.
+"""What of an MPEG transport stream is missing, by the counters of its packets.
 
 FFmpeg counts too, and marks the packet of a frame of which some are missing. But its
 parsers of H.264 and HEVC lose the mark where the gap is in the first frame or where the
@@ -8,6 +8,7 @@ has to look far, it leaves out the rest of a frame, and no mark tells of it.
 
 from __future__ import annotations
 
+import logging
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,13 +16,18 @@ import numpy as np
 from gulpio2.media.cut import read_at
 from gulpio2.media.demuxing import ASTRAY
 from gulpio2.media.part_walks import transport_packet
+from gulpio2.media.streams import videos_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from gulpio2.media.part_walks import Unit
 
-__all__ = ["JOINT", "missing_packets"]
+__all__ = ["JOINT", "missing_packets", "tell_of_other_parts"]
+
+_log = logging.getLogger(__name__)
 
 # Whether packets were lost there cannot be known: both break the count of packets.
 JOINT = (
@@ -68,6 +74,57 @@ def missing_packets(path: str, pid: int) -> str | None:
     )
 
 
+def tell_of_other_parts(path: str, container: Any, stream: Any) -> None:
+    """Log which videos are before the first packet of a stream, or behind its last.
+
+    So it is where what is broadcast changes, or files of two programs were joined as
+    by cat.
+
+    Parameters
+    ----------
+    path : str
+        A file.
+    container : av.container.InputContainer
+        It is open.
+    stream : av.stream.Stream
+        That was decoded.
+    """
+    others = [video for video in videos_of(container) if video is not stream]
+    if not others:  # of most files
+        return
+    try:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123  # as it is named
+            unit = transport_packet(file)
+            spans = {} if unit is None else _spans_of(file, unit)
+    except OSError:
+        return
+    first, last = spans.get(stream.id, (0, 0))
+    for other in others:
+        begin, end = spans.get(other.id, (first, last))
+        if begin > last or end < first:
+            _log.warning(
+                "video %r is stored from its stream %d alone, and stream %d, which "
+                "comes %s it, is left out; VideoFrames(path, stream=%d) gives that",
+                path,
+                stream.index,
+                other.index,
+                "behind" if begin > last else "before",
+                other.index,
+            )
+
+
+def _spans_of(file: IO[bytes], unit: Unit) -> dict[int, tuple[int, int]]:
+    """Tell where the first packet of each stream is, and the last one."""
+    spans: dict[int, tuple[int, int]] = {}
+    for position, packets in _stretches(file, unit):
+        pids = _pids_of(packets)
+        for pid in np.unique(pids).tolist():
+            own = np.flatnonzero(pids == pid)
+            first, last = (position + int(own[i]) * unit.num_bytes for i in (0, -1))
+            spans[pid] = spans.get(pid, (first,))[0], last
+    return spans
+
+
 class _Gap(NamedTuple):
     """Something that is missing."""
 
@@ -86,8 +143,23 @@ class _Counter(NamedTuple):
 
 
 def _first_gap(file: IO[bytes], unit: Unit, pid: int) -> _Gap | None:
-    position, counter, step = 0, _Counter(), unit.num_bytes
+    counter = _Counter()
     end = 0  # of the last packet
+    for position, packets in _stretches(file, unit):
+        if _is_far(file, end, position):
+            counter = counter._replace(is_cut=True)
+        gap, counter = _gap_in(packets, pid, counter)
+        if gap is not None:
+            return _Gap(position + gap * unit.num_bytes, counter.is_cut)
+        end = position + len(packets) * unit.num_bytes
+    return None
+
+
+def _stretches(
+    file: IO[bytes], unit: Unit
+) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
+    """Give packets that follow each other, and where they begin."""
+    position, step = 0, unit.num_bytes
     while data := read_at(file, position, _AT_A_TIME * step):
         packets = np.frombuffer(data, np.uint8)
         packets = packets[: len(data) // step * step]
@@ -97,22 +169,20 @@ def _first_gap(file: IO[bytes], unit: Unit, pid: int) -> _Gap | None:
             packets = packets[: astray[0]]
         done = len(packets) * step
         if done:
-            if _is_far(file, end, position):
-                counter = counter._replace(is_cut=True)
-            gap, counter = _gap_in(packets, pid, counter)
-            if gap is not None:
-                return _Gap(position + gap * step, counter.is_cut)
+            yield position, packets
             position += done
-            end = position
         if astray.size or not done:
             is_last = len(data) < _AT_A_TIME * step
             found = _found_again(data, done, unit, is_last=is_last)
             position += found
             if not found and is_last:
-                return None
+                return
             if not found and not done:  # nothing in these bytes, but for their end
                 position += len(data) - _TO_FIND * step
-    return None
+
+
+def _pids_of(packets: npt.NDArray[np.uint8]) -> npt.NDArray[np.int32]:
+    return (packets[:, 1] & 0x1F).astype(np.int32) << 8 | packets[:, 2]
 
 
 def _is_far(file: IO[bytes], start: int, end: int) -> bool:
@@ -129,8 +199,7 @@ def _gap_in(
     packets: npt.NDArray[np.uint8], pid: int, counter: _Counter
 ) -> tuple[int | None, _Counter]:
     """Give the first packet behind a gap, and what is known behind all of them."""
-    ids = (packets[:, 1] & 0x1F).astype(np.int32) << 8 | packets[:, 2]
-    own = np.flatnonzero(ids == pid)
+    own = np.flatnonzero(_pids_of(packets) == pid)
     begins = packets[own, 1] & 0x40 != 0
     last = counter.last
     if last < 0:  # what is before the first frame that begins is of none

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from gulpio2.errors import SourceReadError
@@ -69,6 +71,42 @@ def test_a_jump_that_is_told_of_is_none(whole):
         b"".join([*packets[: own[4]], bytes(flagged), *packets[told + 1 :]])
     )
     assert missing_packets(str(whole), PID) is None
+
+
+def told_of(path, caplog, **options):
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "gulpio2"):
+        number = sum(1 for _ in VideoFrames(path, **options).stored())
+    return number, caplog.text
+
+
+def test_a_video_that_goes_on_in_another_stream_is_told_of(
+    tmp_path, write_video, pictures, caplog
+):
+    parts = [
+        write_video(
+            tmp_path / f"{pid}.ts",
+            pictures(number, 96, 128),
+            options={"g": "6"},
+            mux_options={"mpegts_start_pid": str(pid)},
+        ).read_bytes()
+        for number, pid in ((12, 256), (8, 512))
+    ]
+    path = tmp_path / "joined.ts"
+    path.write_bytes(b"".join(parts))
+    number, text = told_of(path, caplog, stream=0)
+    assert number == 12
+    assert f"{str(path)!r} is stored from its stream 0 alone" in text
+    assert "stream 1, which comes behind it, is left out" in text
+    assert "VideoFrames(path, stream=1)" in text
+    number, text = told_of(path, caplog, stream=1)
+    assert number == 8
+    assert "stream 0, which comes before it, is left out" in text
+    # Of programs that are sent at the same time nobody expects more than one.
+    one, other = (packets_of(part) for part in parts)
+    beside = [packet for pair in zip(one, other, strict=False) for packet in pair]
+    path.write_bytes(b"".join(beside + one[len(other) :]))
+    assert told_of(path, caplog, stream=0) == (12, "")
 
 
 def test_what_is_no_file_tells_nothing(tmp_path):
