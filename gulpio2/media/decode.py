@@ -18,6 +18,7 @@ from gulpio2.media.demuxing import packet_times, packets_of
 from gulpio2.media.edit_lists import tell_of_odd_edits
 from gulpio2.media.frame_rate import ConstantRate
 from gulpio2.media.limits import MAX_VIDEO_PIXELS
+from gulpio2.media.mp4_boxes import tell_of_further_index
 from gulpio2.media.opening import found_in, open_container
 from gulpio2.media.streams import choose_stream, declared_size, has_times, start_of
 from gulpio2.media.transport import JOINT, missing_packets, tell_of_other_parts
@@ -304,6 +305,7 @@ class OpenVideo:
         if self.format == counting.MOV:
             with contextlib.suppress(OSError):
                 tell_of_odd_edits(self.path, self.stream.id)
+                tell_of_further_index(self.path)
 
     def is_allowed(self, frame: Any) -> bool:
         """Tell whether a frame is not above the limit."""

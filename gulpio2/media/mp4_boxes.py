@@ -7,6 +7,7 @@ holds, or all that is behind it, would be missing without a word.
 
 from __future__ import annotations
 
+import logging
 import re
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -16,7 +17,16 @@ from gulpio2.media.cut import Damage, cut, read_at
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["BOXES", "boxes_at", "check_boxes", "content_of", "count_in_fragments"]
+__all__ = [
+    "BOXES",
+    "boxes_at",
+    "check_boxes",
+    "content_of",
+    "count_in_fragments",
+    "tell_of_further_index",
+]
+
+_log = logging.getLogger(__name__)
 
 # ISO/IEC 14496-12: boxes at the top of a file. What begins with another is none.
 _INDEX_BOXES = frozenset({b"moov", b"moof"})
@@ -154,6 +164,36 @@ def count_in_fragments(path: str, track: int) -> int:
             for traf in boxes_at(file, b"moof", b"traf")
             for run in _runs(file, traf, track)
         )
+
+
+def tell_of_further_index(path: str) -> None:
+    """Log where an index is that FFmpeg passes over, as players do; nothing of none.
+
+    Parameters
+    ----------
+    path : str
+        A file that FFmpeg takes for MP4 or MOV.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
+    with Path(path).open("rb", buffering=4096) as file:
+        found = list(boxes_at(file, b"moov"))
+        for moov in found[1:]:
+            # That of fragments may be repeated, and so may another be as it is.
+            if not any(boxes_at(file, b"mvex", parent=moov)) and (
+                content_of(file, moov) != content_of(file, found[0])
+            ):
+                _log.warning(
+                    "video %r has another index at byte %d, as where files were joined "
+                    "as by cat: the frames that it leads to are left out. Join them "
+                    "with ffmpeg -f concat -c copy instead",
+                    path,
+                    moov.position,
+                )
+                return
 
 
 def boxes_at(

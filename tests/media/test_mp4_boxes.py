@@ -48,6 +48,41 @@ def boxes(data, start=0, end=None):
         start += length
 
 
+@pytest.mark.parametrize("flags", ["write_colr", "faststart", FRAGMENTS])
+def test_an_index_that_nothing_is_read_by_is_told_of(
+    tmp_path, write_video, pictures, caplog, flags
+):
+    for name, number in (("a.mp4", 20), ("b.mp4", 12)):
+        write_video(
+            tmp_path / name,
+            pictures(number, 48, 64),
+            options={"g": "5"},
+            mux_options={"movflags": flags},
+        )
+    one, other = ((tmp_path / name).read_bytes() for name in ("a.mp4", "b.mp4"))
+    path = tmp_path / "joined.mp4"
+
+    def told(data):
+        path.write_bytes(data)
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "gulpio2"):
+            num_frames = sum(1 for _ in VideoFrames(path).stored())
+        lines = [record.getMessage() for record in caplog.records]
+        return num_frames, [line for line in lines if "another index" in line]
+
+    num_frames, lines = told(one + other)
+    if flags == FRAGMENTS:  # FFmpeg reads on, and others tell what it leaves out
+        assert lines == []
+        return
+    index = len(one) + next(at for name, at, _ in boxes(other) if name == b"moov")
+    assert num_frames == 20
+    assert f"{str(path)!r} has another index at byte {index}, as where" in lines[0]
+    # One that is there twice leads nowhere else.
+    at = places(path, b"moov")[0]
+    length = int.from_bytes(one[at : at + 4], "big")
+    assert told(one + one[at : at + length]) == (20, [])
+
+
 def places(path, name):
     return [start for found, start, _ in boxes(path.read_bytes()) if found == name]
 
