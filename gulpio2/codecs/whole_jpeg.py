@@ -86,15 +86,15 @@ def without_remarks(data: bytes, outline: JpegOutline | None) -> bytes:
     return bytes(changed)
 
 
-def without_padding(data: bytes, outline: JpegOutline | None) -> bytes:
+def without_padding(data: bytes, outline: JpegOutline) -> bytes:
     """Give a JPEG without the zeros that some cameras write behind its scans.
 
     Parameters
     ----------
     data : bytes
-        Any file.
-    outline : JpegOutline or None
-        Of these bytes; None for no JPEG.
+        A JPEG.
+    outline : JpegOutline
+        Of these bytes.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def without_padding(data: bytes, outline: JpegOutline | None) -> bytes:
     videos do, so where there are some, the image is decoded: the codec says of a byte
     too many as of one that is missing. Files without any are not looked at.
     """
-    if outline is None or not outline.zeros or not outline.common:
+    if not outline.zeros or not outline.common:
         return data
     colours = _COLOURS.get(outline.num_components, "RGB")
     remark = _remark(data, colours)
