@@ -65,8 +65,8 @@ class _Main(NamedTuple):
 class _Numbers:
     """Numbers of seven bits a byte, one after the other."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        self.data, self.at = data, at
 
     def next(self) -> int:
         """Raise IndexError behind the last."""
@@ -125,8 +125,7 @@ def _astray(position: int) -> Damage:
 
 def _packet_at(begun: bytes, position: int) -> tuple[int, int]:
     """Give where the content of a packet begins and ends, with its checksum."""
-    numbers = _Numbers(begun)
-    numbers.at = _CODE
+    numbers = _Numbers(begun, _CODE)
     length = numbers.next()
     start = numbers.at + (4 if length > _LONG else 0)
     if length > _LONG and not _is_sound(begun[:start]):
@@ -143,8 +142,7 @@ def _frame_length(begun: bytes, main: _Main) -> int:
     flags, factor, length, num_reserved, elided = main.frame_codes[begun[0]]
     if flags & _INVALID:
         raise ValueError
-    numbers = _Numbers(begun)
-    numbers.at = 1
+    numbers = _Numbers(begun, 1)
     if flags & _CODED:
         flags ^= numbers.next()
         if flags & ~_KNOWN:
