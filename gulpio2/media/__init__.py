@@ -11,7 +11,7 @@ Video
       `gif_blocks` by the blocks of GIF, `nut_packets` by the packets of NUT,
       `program_packs` by the packets of MPEG-PS, `part_walks` by
       parts that follow each other, `cut` for what is missing. `transport`: packets
-      that are missing from MPEG-TS.
+      that are missing from MPEG-TS, and in which other streams it goes on.
     * `opening`: what a file may be opened as.
     * `decode`: every frame of a stream, or an error. `limits`: how large they may be.
       `streams` chooses one; `threaded`: several threads for it, where that is safe,

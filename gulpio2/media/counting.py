@@ -47,7 +47,8 @@ _COUNTED = frozenset({MOV, AVI})
 # Of these FFmpeg makes packets of its own from what is in an AVI.
 _PACKED_ANEW = frozenset({"H265", "VSSH"})
 # Where each packet is a frame that is shown, and has its time: in a transport stream
-# the parser of HEVC sees to that, while that of MPEG-2 makes up times.
+# the parser of HEVC sees to that, while that of MPEG-2 makes up times. Not NUT:
+# FFmpeg goes on behind its index, and what is there may be of others.
 _FRAMES = frozenset({MOV, MATROSKA})
 _FRAMES_OF_HEVC = frozenset({*_FRAMES, "mpegts"})
 # Decoders that pass over what they do not know without a word: of one packet that was
