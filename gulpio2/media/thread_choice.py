@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import SourceReadError
@@ -64,12 +65,9 @@ def suits_threads(video: OpenVideo, threads: int) -> bool:
     if early and video.stream.codec_context.has_b_frames:
         return False
     try:
-        steps = _shortest_and_longest(
-            _in_order(video.packets(), may_be_reordered=not early)
-        )
+        return _is_even(_in_order(video.packets(), may_be_reordered=not early))
     except (SourceReadError, _UnsuitedError):
         return False
-    return not steps or 0 < max(steps) <= _GAP * min(steps)
 
 
 class _UnsuitedError(Exception):
@@ -94,12 +92,9 @@ def _in_order(packets: Iterable[Any], *, may_be_reordered: bool) -> Iterator[int
     yield from sorted(waiting)
 
 
-def _shortest_and_longest(times: Iterable[int]) -> tuple[int, ...]:
-    """Give the shortest and the longest step; nothing for a single time."""
-    steps = (after - time for time, after in itertools.pairwise(times))
-    shortest = longest = next(steps, None)
-    if shortest is None or longest is None:
-        return ()
-    for step in steps:
-        shortest, longest = min(shortest, step), max(longest, step)
-    return shortest, longest
+def _is_even(times: Iterable[int]) -> bool:
+    """Tell whether no step from one time to the next is much longer than another."""
+    shortest, longest = math.inf, 1
+    for time, after in itertools.pairwise(times):
+        shortest, longest = min(shortest, after - time), max(longest, after - time)
+    return longest <= _GAP * shortest
