@@ -321,6 +321,11 @@ class DueFrames:
         taken out of a program stream, those that lean on what was cut away before the
         first key frame may have times behind it.
 
+    Attributes
+    ----------
+    latest : int
+        The number of the packet that the latest frame is of.
+
     Examples
     --------
     >>> due = DueFrames()
@@ -335,22 +340,27 @@ class DueFrames:
     def __init__(self, *, are_wanted: bool = True, from_first: bool = False) -> None:
         self._are_wanted = are_wanted
         self._from_first = from_first
-        self._due: set[int] = set()
+        # The times of packets, and how many there were up to each.
+        self._due: dict[int, int] = {}
+        self._num_packets = 0
+        self.latest = 0
         self._last: int | None = None
 
     def see_packet(self, pts: int | None) -> None:
         """Take a packet of which a frame has to come."""
         is_early = self._from_first and self._last is None
-        if self._are_wanted and pts is not None and not is_early:
-            self._due.add(pts)
+        self._num_packets += 1
+        if pts is not None and not is_early:
+            self._due[pts] = self._num_packets
 
     def see_frame(self, pts: int | None) -> None:
         """Take a frame."""
-        if not self._are_wanted or pts is None:
+        if pts is None:
             return
-        self._due.discard(pts)
-        if self._last is None:
-            self._due = {due for due in self._due if due > pts}
+        self.latest = self._due.pop(pts, self.latest)
+        if self._last is None or not self._are_wanted:
+            later = ((due, number) for due, number in self._due.items() if due > pts)
+            self._due = dict(later)
         self._last = pts
 
     @property
@@ -365,7 +375,14 @@ class DueFrames:
     @property
     def number(self) -> int:
         """Frames that have not come."""
-        return len(self._due)
+        return len(self._due) if self._are_wanted else 0
+
+    def is_awaited(self, number: int) -> bool:
+        """Tell whether a frame is to come yet of which one may be predicted.
+
+        That is one of a packet before the one with this number.
+        """
+        return any(each < number for each in self._due.values())
 
     def describe(self) -> tuple[str, str]:
         """Say how many have not come, and what to do."""

@@ -95,7 +95,7 @@ class OpenVideo:
         # Whether each packet has to give a frame, which no decoder sees to.
         self.is_frame_each = counting.is_frame_each(path, container, stream)
         is_strict = threads > 1 or self.is_frame_each
-        self._due = counting.due_frames(stream, are_wanted=is_strict)
+        self.due = counting.due_frames(stream, are_wanted=is_strict)
         self.promise = counting.promise_of(
             path, container, stream, max_pixels=max_pixels, blocks=found.blocks
         )
@@ -112,7 +112,7 @@ class OpenVideo:
     def is_doubtful(self) -> bool:
         """Whether something may be missing, which the end of the file would tell."""
         is_lacking = self.promise.is_astray or self._lacks_packets
-        return self._damage is not None or self._due.is_overdue or is_lacking
+        return self._damage is not None or self.due.is_overdue or is_lacking
 
     @property
     def start(self) -> int:
@@ -156,6 +156,7 @@ class OpenVideo:
         """
         self._container.seek(tick, stream=self.stream)
         self.promise.restart()
+        self.due = counting.due_frames(self.stream, are_wanted=self.is_frame_each)
 
     def packet_times(self) -> list[Shown] | None:
         """Read when all frames are shown without decoding them; see `packet_times`."""
@@ -213,7 +214,7 @@ class OpenVideo:
             if not self._num_frames:
                 self._lost.see_first_frame(frame.pts)
             self._num_frames += 1
-            self._due.see_frame(frame.pts)
+            self.due.see_frame(frame.pts)
             yield frame
         self._check_end()
 
@@ -232,7 +233,7 @@ class OpenVideo:
                 self._lost.see_packet(pts)
             may_skip = is_dropped and not is_last
             if is_frame and not may_skip:
-                self._due.see_packet(pts)
+                self.due.see_packet(pts)
             if dropped:
                 codec.skip_frame = "NONREF" if may_skip else "DEFAULT"
             try:
@@ -292,8 +293,8 @@ class OpenVideo:
                 f"Video {self.path!r} has no frame in stream {self.stream.index}. "
                 "Leave it out."
             )
-        if self._due.number:
-            raise self._error(*self._due.describe())
+        if self.due.number:
+            raise self._error(*self.due.describe())
         if self.format == "mpegts":
             if lost := missing_packets(self.path, self.stream.id):
                 raise self._error(lost)

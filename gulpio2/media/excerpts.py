@@ -169,6 +169,7 @@ class ExcerptFrames:
         before: Shown | None = None
         last: tuple[Any, Shown] | None = None
         is_any = False
+        newest = 0
         for frame, shown in frames:
             if stop is not None and shown.pts >= stop:
                 if not is_any:
@@ -177,13 +178,16 @@ class ExcerptFrames:
                     lasting = stop - last[1].pts
                     yield last[0], last[1]._replace(duration=lasting)
                     last = None
-                # What may be missing from the file only its end tells.
-                if not video.is_doubtful:
+                # Those before may be predicted from frames that come later, and are
+                # known to be sound when these have come. What may be missing from the
+                # file only its end tells.
+                if not video.due.is_awaited(newest) and not video.is_doubtful:
                     return
             elif shown.pts >= self.start:
                 if last is not None:
                     yield last
                 is_any, last = True, (frame, self._ended(shown))
+                newest = max(newest, video.due.latest)
             else:
                 before = shown
         if last is not None:

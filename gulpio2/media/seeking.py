@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import av
 
 from gulpio2.errors import SourceReadError
-from gulpio2.media.counting import AVI, AVI_HEADER, MATROSKA, MOV, due_frames
+from gulpio2.media.counting import AVI, AVI_HEADER, MATROSKA, MOV
 from gulpio2.media.edit_lists import has_several_parts
 from gulpio2.media.random_access import is_random_access_point
 from gulpio2.media.threaded import REORDERED
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from av.index import IndexEntries
 
     from gulpio2.media.clock import Shown
-    from gulpio2.media.counting import DueFrames
     from gulpio2.media.decode import OpenVideo
 
 __all__ = ["NotExactError", "frames_by_index"]
@@ -112,8 +111,8 @@ def _frames_from(
     """Decode from a key frame on; at least its own frame comes, or an error."""
     tell = video.clock().tell
     last: int | None = None
-    due = due_frames(video.stream, are_wanted=video.is_frame_each)
-    decoded = _decoded(video, itertools.chain([point], packets), due)
+    due = video.due
+    decoded = _decoded(video, itertools.chain([point], packets))
     for frame in video.coloured(decoded):
         if frame.pts is None:
             raise NotExactError("a frame has no time")
@@ -134,11 +133,11 @@ def _frames_from(
             raise NotExactError(f"a frame at {frame.pts} is shown at {shown.pts}")
         last = frame.pts
         yield frame, shown
-    if last is None:
-        raise NotExactError("no frame comes")
+    if last is None or due.number:
+        raise NotExactError("a frame does not come")
 
 
-def _decoded(video: OpenVideo, packets: Iterable[Any], due: DueFrames) -> Iterator[Any]:
+def _decoded(video: OpenVideo, packets: Iterable[Any]) -> Iterator[Any]:
     """Decode packets to the end of the file, if they are as they have to be."""
     codec = video.stream.codec_context
     last: int | None = None
@@ -154,7 +153,7 @@ def _decoded(video: OpenVideo, packets: Iterable[Any], due: DueFrames) -> Iterat
             if last is not None and packet.dts <= last:
                 raise NotExactError("times of decoding go back")
             last = packet.dts
-        due.see_packet(packet.pts)
+        video.due.see_packet(packet.pts)
         yield from codec.decode(packet)
     if video.format == MOV:
         entries = video.stream.index_entries

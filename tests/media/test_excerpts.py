@@ -435,6 +435,38 @@ def test_damage_elsewhere_costs_an_excerpt_nothing_and_inside_it_fails(tmp_path)
         stored(path, start=1.24, end=1.76)
 
 
+def overwrite(path: Path, pts: int, first: int, value: bytes) -> None:
+    """Write over the packet with a time, from a byte in it on."""
+    with av.open(str(path)) as container:
+        packets: list[Any] = [p for p in container.demux(video=0) if p.size]
+        place, size = next((p.pos, p.size) for p in packets if p.pts == pts)
+    data = bytearray(path.read_bytes())
+    data[place + first : place + size] = value * (size - first)
+    path.write_bytes(data)
+
+
+def test_damage_to_a_later_frame_that_those_before_it_lean_on_fails(tmp_path):
+    parameters = "bframes=3:b-adapt=0:b-pyramid=none:scenecut=0:keyint=60"
+    path = encode(tmp_path / "a.mp4", "libx264", {"x264-params": parameters})
+    frames = stored(path)
+    overwrite(path, frames[24][0], 50, b"\xff")
+    with pytest.raises(SourceReadError, match="marks it as damaged"):
+        stored(path)
+    # Of the frames 20 to 24 the last was decoded second.
+    for start, end in ((0.4, 0.88), (0, 0.88)):
+        with pytest.raises(SourceReadError, match="marks it as damaged"):
+            stored(path, start=start, end=end)
+    assert stored(path, start=0.4, end=0.8) == frames[10:20]
+
+
+def test_last_frames_that_do_not_come_fail(tmp_path):
+    path = write(tmp_path / "a", "hevc", ".mp4")
+    overwrite(path, stored(path)[-1][0], 5, b"\0")
+    for times in ({}, {"start": 2.2}, {"start": 2.2, "end": 3}):
+        with pytest.raises(SourceReadError, match="of its packets gave no frame"):
+            stored(path, **times)
+
+
 @pytest.mark.parametrize("length_of_box", [0, None])
 def test_of_a_recording_that_is_cut_off_nothing_that_is_missing_is_stored(
     tmp_path, length_of_box
