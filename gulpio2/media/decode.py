@@ -156,7 +156,7 @@ class OpenVideo:
         """
         self._container.seek(tick, stream=self.stream)
         self.promise.restart()
-        self.due = counting.due_frames(self.stream, are_wanted=self.is_frame_each)
+        self.due = counting.DueFrames(are_wanted=self.is_frame_each)
 
     def packet_times(self) -> list[Shown] | None:
         """Read when all frames are shown without decoding them; see `packet_times`."""

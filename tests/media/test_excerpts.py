@@ -459,6 +459,21 @@ def test_damage_to_a_later_frame_that_those_before_it_lean_on_fails(tmp_path):
     assert stored(path, start=0.4, end=0.8) == frames[10:20]
 
 
+def test_a_frame_behind_a_key_frame_that_does_not_come_fails(tmp_path):
+    path = write(tmp_path / "a", "mpeg2", ".mp4")
+    frames = stored(path)
+    with av.open(str(path)) as container:
+        packets: list[Any] = [p for p in container.demux(video=0) if p.size]
+        key = [n for n, packet in enumerate(packets) if packet.is_keyframe][2]
+        # The first that is shown behind it.
+        lost = next(p.pts for p in packets[key + 1 :] if p.pts > packets[key].pts)
+        start = float((packets[key].pts - frames[0][0]) * packets[key].time_base)
+    overwrite(path, lost, 0, b"\0")
+    for times in ({}, {"start": start, "end": start + 0.4}, {"start": start + 0.3}):
+        with pytest.raises(SourceReadError, match="1 of its packets gave no frame"):
+            stored(path, **times)
+
+
 def test_last_frames_that_do_not_come_fail(tmp_path):
     path = write(tmp_path / "a", "hevc", ".mp4")
     overwrite(path, stored(path)[-1][0], 5, b"\0")
