@@ -42,8 +42,8 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
     -------
     bool
         Whether the run would end well, as far as can be known: it would not be refused
-        nor run out of space, no item's id would be reported as taken, and not all of
-        the sample would fail.
+        nor run out of space, no item's id would be reported as taken, and no item of
+        the sample would fail or be missing.
     """
     from gulpio2.format.other_settings import warning_of
 
@@ -129,9 +129,8 @@ def _look_ahead(
         plan |= _judge_space(settings, found)
         is_out_of_space = plan["fits"] is False and not settings.ignore_space
     is_reported = met is not None and settings.on_duplicate == "report"
-    num_met = 0 if met is None else met.sampled
-    is_nothing = not found.frames and found.sampled > num_met
-    fails = bool(run.failures or is_reported or is_nothing)
+    is_bad = any(odd.fails for odd in found.oddities if odd is not met)
+    fails = bool(run.failures or is_reported or is_bad)
     is_good = settings.allow_failures or not fails
     would_end = refused is None and not is_out_of_space
     return plan, found, changes, is_good and would_end

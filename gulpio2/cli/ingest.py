@@ -97,9 +97,12 @@ def ingest() -> None:
     exit status is 1; so it is where ADAPTER counts more items than it gives, or raises
     an error when it has given its last one, which may be a check of its own.
     OUTPUT/failures.jsonl lists all that failed, also in earlier ingests of another
-    source, until they are stored; the first 20 are told on the way (with -vv all). The
-    exit status is 1 as well where --dry-run finds that the run would be refused, or
-    that it would run out of space, store nothing or report ids that are taken.
+    source, until they are stored; the first 20 are told on the way (with -vv all). With
+    --allow-failures the exit status is 0 all the same.
+
+    --dry-run ends with the status of the run, as far as its sample tells: with 1 where
+    that would be refused or run out of space, and, without --allow-failures, where an
+    item that it looked at will fail or be missing.
     """
 
 

@@ -53,9 +53,10 @@ def test_a_dry_run_finds_each_item_that_will_fail_where_it_is_to_read_all(
     for n in (7, 31, 58):
         (tmp_path / "videos" / f"{n}.mp4").write_bytes(b"none")
     words = ["ingest", "video-folder", "videos", "out", "--dry-run", "--json"]
-    found = json.loads(gulp2(*words).stdout)["estimate"]
-    assert found["sampled"] < 60
-    found = json.loads(gulp2(*words, "--sample-share", "1").stdout)["estimate"]
+    sampled = json.loads(gulp2(*words, "--allow-failures").stdout)["estimate"]
+    assert sampled["sampled"] < 60
+    words += ["--sample-share", "1"]
+    found = json.loads(gulp2(*words, status=1).stdout)["estimate"]
     assert found["sampled"] == 60
     (oddity,) = found["oddities"]
     assert (oddity["sampled"], oddity["expected"]) == (3, 3)
@@ -97,6 +98,20 @@ def test_a_dry_run_foretells_the_status_of_the_run(gulp2, tmp_path, make_video):
         gulp2(*words, "--dry-run", "--allow-failures")
     taken = gulp2(*again, "report", "--dry-run", "--json", status=1).stdout
     assert json.loads(taken)["taken_ids"] == 1
+
+
+def test_a_dry_run_that_finds_an_item_that_will_fail_ends_as_the_run_does(
+    gulp2, tmp_path, make_video
+):
+    make_video(tmp_path / "videos" / "1.mp4", 1)
+    (tmp_path / "videos" / "2.mp4").write_bytes(b"none")
+    words = ["ingest", "video-folder", "videos", "out"]
+    for more in ((), ("--json",)):
+        gulp2(*words, "--dry-run", *more, status=1)
+        gulp2(*words, "--dry-run", *more, "--allow-failures")
+    gulp2(*words, status=1)
+    (tmp_path / "videos" / "2.mp4").unlink()
+    gulp2(*words, "--dry-run", "--on-duplicate", "skip")
 
 
 def test_a_dry_run_names_the_size_that_was_given(gulp2, tmp_path, make_video):
@@ -564,10 +579,10 @@ class Gaps(FrameAdapter):
 """
     )
     words = ["ingest", "gaps.py:Gaps", "out"]
-    text = gulp2(*words, "--dry-run").stdout
+    text = gulp2(*words, "--dry-run", status=1).stdout
     assert "not given: 2 of the sample, so about 2 items will be missing" in text
     assert "\n    position 3: the adapter gives no item" in text
-    plan = json.loads(gulp2(*words, "--dry-run", "--json").stdout)
+    plan = json.loads(gulp2(*words, "--dry-run", "--json", status=1).stdout)
     (odd,) = plan["estimate"]["oddities"]
     assert (odd["kind"], odd["sampled"], odd["fails"]) == ("not given", 2, True)
     assert "counts 6 items and gave 4" in gulp2(*words, status=1).stderr
