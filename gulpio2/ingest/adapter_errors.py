@@ -42,7 +42,7 @@ class ToldInVainError(BaseException):
 
 
 # What ends more than an item, wherever it is raised.
-_NOT_OF_ITEMS = (KeyboardInterrupt, GeneratorExit, ToldInVainError)
+_NOT_OF_ITEMS = (KeyboardInterrupt, ToldInVainError)
 
 
 def begin_run() -> None:
@@ -60,9 +60,9 @@ def as_failure(error: BaseException) -> Exception:
     Raises
     ------
     BaseException
-        The error itself, where it is not the adapter's: an interrupt, the end of a
-        generator, what the progress callback has raised, and what is no `Exception` and
-        was raised by a handler of signals, by which the program is told to end.
+        The error itself, where it is not the adapter's: an interrupt, what the progress
+        callback has raised, and what is no `Exception` and was raised by a handler of
+        signals, by which the program is told to end.
     """
     if isinstance(error, Exception):
         return error

@@ -175,6 +175,7 @@ def _place(
     is_early = _early_ones(listed)
     position, first_error, unexplained = start, None, None
     left: PlacedItem
+    is_waiting = False  # where this generator is closed if nobody asks for the rest
     try:
         _begin(position)
         for item in _fresh(adapter).iter_data(slice(start, stop)):
@@ -189,14 +190,16 @@ def _place(
                     continue
                 known.clear()
             _begin(position, placed.id_)
+            is_waiting = True
             yield placed
+            is_waiting = False
             position += 1
             _begin(position if position < stop else NOTHING)
         else:
             return
-    except GeneratorExit:  # nobody asks for the rest
-        raise
-    except BaseException as error:  # noqa: BLE001  # the item boundary
+    except BaseException as error:
+        if is_waiting:
+            raise
         failure = as_failure(error)
         # The position at fault is asked for once more below, and recorded there.
         _logger.debug("position %d: %r; going on one by one", position, error)
@@ -217,13 +220,14 @@ def _place(
                 _begin(single, placed.id_)
                 # An adapter that skips positions may give here what it gave before.
                 if placed.id_ is None or placed.id_ not in given:
-                    is_given = True
+                    is_given = is_waiting = True
                     yield placed
+                    is_waiting = False
                     if listed and placed.id_ is not None:
                         given.add(placed.id_)  # each listed id once
-        except GeneratorExit:
-            raise
-        except BaseException as error:  # noqa: BLE001  # the item boundary
+        except BaseException as error:
+            if is_waiting:
+                raise
             failure = as_failure(error)
             if is_given:  # it comes behind that item, and says nothing of it
                 on_left(PlacedItem(single + 1, error=failure))

@@ -23,6 +23,7 @@ from gulpio2.errors import (
     SourceReadError,
 )
 from gulpio2.ingest.estimate import LONG_RUN, estimate
+from gulpio2.ingest.items import place_items
 from gulpio2.ingest.shard import Shard
 from gulpio2.ingest.survey import survey
 from gulpio2.sanity import check_directory
@@ -307,7 +308,9 @@ class Raising(FrameAdapter):
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("where", ["item", "frames"])
-@pytest.mark.parametrize("error", [PanicError("no"), asyncio.CancelledError("no")])
+@pytest.mark.parametrize(
+    "error", [PanicError("no"), asyncio.CancelledError("no"), GeneratorExit("no")]
+)
 def test_so_does_one_that_raises_what_is_no_exception(tmp_path, workers, where, error):
     adapter = Raising(error, where)
     report = GulpIngestor(adapter, tmp_path, 3, workers).run()
@@ -319,21 +322,39 @@ def test_so_does_one_that_raises_what_is_no_exception(tmp_path, workers, where, 
 
 
 @pytest.mark.parametrize("where", ["item", "frames"])
-def test_nor_does_a_look_at_such_an_item_end_a_long_run(tmp_path, where):
-    adapter = Raising(PanicError(), where, num_items=LONG_RUN)
+@pytest.mark.parametrize("error", [PanicError, GeneratorExit])
+def test_nor_does_a_look_at_such_an_item_end_a_long_run(where, error):
+    adapter = Raising(error(), where, num_items=LONG_RUN)
     assert estimate(adapter, EncoderSettings(), sample=LONG_RUN).sampled == LONG_RUN
     (oddity,) = survey(adapter, EncoderSettings(), least=LONG_RUN).oddities
-    assert "PanicError" in oddity.examples[0]
+    assert error.__name__ in oddity.examples[0]
 
 
 @pytest.mark.parametrize("where", ["item", "frames"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit])
-def test_an_interrupt_within_an_item_ends_the_run(tmp_path, where, error):
-    adapter = Raising(error, where)
-    with pytest.raises(error):
+def test_an_interrupt_within_an_item_ends_the_run(tmp_path, where):
+    adapter = Raising(KeyboardInterrupt, where)
+    with pytest.raises(KeyboardInterrupt):
         GulpIngestor(adapter, tmp_path, 3, 1).run()
     adapter.where = "nowhere"
     assert GulpIngestor(adapter, tmp_path, 3, 1, resume=True).run().items == 3
+
+
+@pytest.mark.parametrize("first", [None, 0], ids=["at once", "one by one"])
+def test_items_that_nobody_asks_for_any_more_are_not_asked_for(first):
+    asked = []
+
+    class Asked(FrameAdapter):
+        def iter_data(self, slice_element=None):
+            for item in super().iter_data(slice_element):
+                if item["meta"]["number"] == first:
+                    raise ValueError
+                asked.append(item["id"])
+                yield item
+
+    with contextlib.closing(place_items(Asked(num_items=4), 0, 4)) as items:  # type: ignore[type-var]  # a generator
+        ids = [next(items).id_, next(items).id_]
+    assert ids == (["item0", "item1"] if first is None else [None, "item1"])
+    assert asked == ["item0", "item1"][-2 if first is None else -1 :]
 
 
 class Signalled(FrameAdapter):
