@@ -259,6 +259,12 @@ def _lines(
             "(--on-duplicate report)"
         )
     if plan["items"]:
-        yield from survey_lines(found, settings.num_workers, settings.on_duplicate)
+        yield from survey_lines(
+            found,
+            settings.num_workers,
+            settings.on_duplicate,
+            # To read all may take days, and nobody wants to do it again for the names.
+            names_all=settings.sample_share == 1,
+        )
     if warning is not None:
         yield f"  {escape(warning)}"

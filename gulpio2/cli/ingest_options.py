@@ -128,7 +128,7 @@ def ingest_options(function: Callable[..., None]) -> Callable[..., None]:
             default=0.01,
             show_default=True,
             help="Part of the items that --dry-run reads, 20 at least; 1 for all of "
-            "them: then it counts all that will fail.",
+            "them: then it names all that will fail.",
         ),
         json_option("the report as JSON"),
         verbosity_options,

@@ -17,7 +17,11 @@ _EXAMPLES = 3  # of each kind of oddity, for people; --json gives all that a sur
 
 
 def survey_lines(
-    survey: Survey, num_workers: int, on_duplicate: str = "raise"
+    survey: Survey,
+    num_workers: int,
+    on_duplicate: str = "raise",
+    *,
+    names_all: bool = False,
 ) -> Iterator[str]:
     """Write a survey for people.
 
@@ -29,6 +33,8 @@ def survey_lines(
         Workers of the run; its time is divided by them, as far as there are cores.
     on_duplicate : {"raise", "skip", "report"}, optional
         What the run does about ids that are taken.
+    names_all : bool, optional
+        Name each item of the sample that will fail, and not the first three alone.
 
     Yields
     ------
@@ -68,9 +74,10 @@ def survey_lines(
             f"  {oddity.kind}: {oddity.sampled:,} of the sample, so about "
             f"{count(oddity.expected, 'item')} {fate}"
         )
-        for example in oddity.examples[:_EXAMPLES]:
+        shown = None if names_all and oddity.fails else _EXAMPLES
+        for example in oddity.examples[:shown]:
             yield f"    {escape(example)}"
-        if more := len(oddity.examples[_EXAMPLES:]):
+        if more := len(oddity.examples) - len(oddity.examples[:shown]):
             yield f"    --json names {more:,} more"
 
 

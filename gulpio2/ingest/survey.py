@@ -35,7 +35,6 @@ __all__ = ["survey"]
 _READ_FRAMES = 200
 # Seconds that this is measured for at least: a small frame takes 10 microseconds.
 _READ_SECONDS = 0.05
-_EXAMPLES = 20  # that are named of each kind of oddity
 # Kinds of oddities that cost an item.
 _FAILS = frozenset({"unreadable", "no video stream", "no frames", NOT_GIVEN, ID_TAKEN})
 # Other settings that are tried: the first two qualities that the run does not have, and
@@ -226,11 +225,10 @@ def _oddities(seen: Seen) -> Iterator[Oddity]:
     )
     for kind in sorted({kind for _, _, look in told for kind in look.odd}):
         those = [(number, look) for _, number, look in told if kind in look.odd]
-        notes = [note for _, look in those for note in look.odd[kind]]
         yield Oddity(
             kind=kind,
             sampled=len(those),
             expected=round(sum(number for number, _ in those) / seen.share()),
             fails=kind in _FAILS,
-            examples=tuple(notes[:_EXAMPLES]),
+            examples=tuple(note for _, look in those for note in look.odd[kind]),
         )

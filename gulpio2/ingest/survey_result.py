@@ -30,7 +30,7 @@ class Oddity:
     fails: bool
     """Whether such items are not stored."""
     examples: tuple[str, ...]
-    """The first of them, at most 20, with what is said of them."""
+    """All of the sample, in the adapter's order, with what is said of them."""
 
 
 @dataclass(frozen=True, slots=True)

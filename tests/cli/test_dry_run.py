@@ -548,15 +548,32 @@ def test_of_many_items_that_would_fail_some_are_named_and_the_rest_told_of(
     gulp2, tmp_path
 ):
     (tmp_path / "broken").mkdir()
-    for number in range(5):
+    for number in range(10, 35):
         (tmp_path / "broken" / f"{number}.mp4").write_bytes(b"none")
     words = ["ingest", "video-folder", "broken", "new", "--dry-run"]
     text = gulp2(*words, status=1).stdout
-    assert [f"broken/{n}.mp4" in text for n in range(5)] == [True] * 3 + [False] * 2
-    assert "    --json names 2 more\n" in text
-    found = json.loads(gulp2(*words, "--json", status=1).stdout)
-    (oddity,) = found["estimate"]["oddities"]
-    assert len(oddity["examples"]) == 5
+    named = re.findall(r"^    .*broken/(\d+)\.mp4", text, re.MULTILINE)
+    found = json.loads(gulp2(*words, "--json", status=1).stdout)["estimate"]
+    (oddity,) = found["oddities"]
+    assert len(named) == 3
+    assert f"    --json names {found['sampled'] - 3} more\n" in text
+    assert len(oddity["examples"]) == found["sampled"] > 20
+
+
+def test_where_all_items_are_read_all_that_would_fail_are_named(gulp2, tmp_path):
+    (tmp_path / "broken").mkdir()
+    for number in range(10, 35):
+        (tmp_path / "broken" / f"{number}.mp4").write_bytes(b"none")
+        _write_turned(tmp_path / "frames" / f"{number}" / "0.jpg", 6, "<")
+    words = ["--dry-run", "--sample-share", "1"]
+    text = gulp2("ingest", "video-folder", "broken", "new", *words, status=1).stdout
+    named = re.findall(r"^    .*broken/(\d+)\.mp4", text, re.MULTILINE)
+    assert named == [f"{number}" for number in range(10, 35)]
+    assert "more" not in text
+    # Of what is stored some are enough.
+    text = gulp2("ingest", "frame-folder", "frames", "new", *words).stdout
+    assert text.count("\n    item ") == 3
+    assert "    --json names 22 more\n" in text
 
 
 def test_a_dry_run_tells_of_items_that_the_adapter_does_not_give(gulp2, tmp_path):
