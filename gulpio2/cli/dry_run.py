@@ -44,6 +44,11 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
         Whether the run would end well, as far as can be known: it would not be refused
         nor run out of space, no item's id would be reported as taken, and no item of
         the sample would fail or be missing.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        It came while items were looked at. What was found until then is told.
     """
     from gulpio2.format.other_settings import warning_of
 
@@ -54,6 +59,8 @@ def tell_plan(adapter: Any, settings: Settings) -> bool:
     else:
         warning = warning_of(changes, settings.output) if changes else None
         write_lines(_lines(plan, found, warning, settings))
+    if found.unfinished:
+        raise KeyboardInterrupt
     return is_good
 
 
@@ -116,7 +123,9 @@ def _look_ahead(
             num_workers=settings.num_workers,
             progress=bar,
             expect=partial(setattr, bar, "total"),
+            keep_interrupted=True,  # it may come after hours
         )
+    plan["to_look_at"] = bar.total
     # What the plan does not know of: ids that are not listed, or given for another.
     met = next((odd for odd in found.oddities if odd.kind == ID_TAKEN), None)
     if met and settings.on_duplicate == "raise" and refused is None:
@@ -125,7 +134,7 @@ def _look_ahead(
             + advice_on_given("--on-duplicate skip")
         )
     is_out_of_space = False
-    if refused is None:
+    if refused is None and not found.unfinished:
         plan |= _judge_space(settings, found)
         is_out_of_space = plan["fits"] is False and not settings.ignore_space
     is_reported = met is not None and settings.on_duplicate == "report"
@@ -258,7 +267,12 @@ def _lines(
             f"  {count(plan['taken_ids'], 'item')} will fail: the id is taken "
             "(--on-duplicate report)"
         )
-    if plan["items"]:
+    if found.unfinished:
+        yield (
+            f"  INTERRUPTED: {found.sampled:,} of {count(plan['to_look_at'], 'item')} "
+            "were looked at. What follows is of these alone, which are no fair sample"
+        )
+    if found.sampled or (plan["items"] and not found.unfinished):
         yield from survey_lines(
             found,
             settings.num_workers,

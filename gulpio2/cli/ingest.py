@@ -102,7 +102,8 @@ def ingest() -> None:
 
     --dry-run ends with the status of the run, as far as its sample tells: with 1 where
     that would be refused or run out of space, and, without --allow-failures, where an
-    item that it looked at will fail or be missing.
+    item that it looked at will fail or be missing. Interrupted, it tells what it has
+    found until then.
     """
 
 

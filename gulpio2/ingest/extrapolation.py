@@ -281,6 +281,7 @@ def take_sample(
     look: Callable[[Sequence[int]], Iterable[Look]],
     *,
     expect: Callable[[int], object] | None = None,
+    seen: Seen | None = None,
 ) -> Seen:
     """Look at as many items of a plan as it takes to estimate the bytes of all.
 
@@ -292,8 +293,11 @@ def take_sample(
         Takes the places of items among those of the run, and gives a look at each.
     expect : callable, optional
         Takes the number of items that will be looked at, each time that it grows.
+    seen : Seen, optional
+        Of this plan: it has what was seen also where an exception ends this. It is
+        given back.
     """
-    seen = Seen(plan)
+    seen = Seen(plan) if seen is None else seen
     done, count = 0, plan.first
     while True:
         if expect is not None:

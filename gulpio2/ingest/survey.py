@@ -97,6 +97,7 @@ def survey(
     num_workers: int = 1,
     progress: Progress = no_progress,
     expect: Callable[[int], object] | None = None,
+    keep_interrupted: bool = False,
 ) -> Survey:
     """Look at a sample of the items that an ingest would store.
 
@@ -121,6 +122,9 @@ def survey(
     expect : callable, optional
         Called with the number of items that will be looked at, and again where the
         first did not tell enough.
+    keep_interrupted : bool, optional
+        An interrupt (Ctrl-C) among the looks is not raised: what they have found until
+        then is given, as `Survey.unfinished`.
 
     Returns
     -------
@@ -175,8 +179,14 @@ def survey(
 
     plan = plan_sample(adapter, wanted, share=share, least=least)
     num_workers = min(num_workers, usable_cores(), max(plan.first, 1))
-    with Lookers(LookJob(adapter, variants), num_workers) as lookers:
-        seen = take_sample(plan, looks_at, expect=expect)
+    seen, is_interrupted = Seen(plan), False
+    try:
+        with Lookers(LookJob(adapter, variants), num_workers) as lookers:
+            take_sample(plan, looks_at, expect=expect, seen=seen)
+    except KeyboardInterrupt:
+        if not keep_interrupted:
+            raise
+        is_interrupted = True
     looks, size = seen.looks, seen.total("num_bytes")
     note_odd_lengths(looks, seen.stand_for())
     return Survey(
@@ -189,6 +199,7 @@ def survey(
         variants=tuple(_variants(variants, kept, seen)),
         oddities=tuple(_oddities(seen)),
         unmet=seen.unmet(),
+        unfinished=is_interrupted,
     )
 
 

@@ -69,6 +69,9 @@ class Survey:
     """Share of the items that may be of a kind which the sample has missed (one sample
     in twenty misses so large a share); 0 where the sizes of files are known, or all
     items were looked at. Such items may be far larger; `error` does not count them."""
+    unfinished: bool = False
+    """Whether it was interrupted. Then it tells of the items that were looked at until
+    then, which are the first ones in the order of the adapter for the most part."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Give it as JSON values."""

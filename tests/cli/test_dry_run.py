@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -603,3 +605,69 @@ class Gaps(FrameAdapter):
     (odd,) = plan["estimate"]["oddities"]
     assert (odd["kind"], odd["sampled"], odd["fails"]) == ("not given", 2, True)
     assert "counts 6 items and gave 4" in gulp2(*words, status=1).stderr
+
+
+INTERRUPTING = """
+import os
+import signal
+from gulpio2.testing import FrameAdapter
+
+
+class Interrupting(FrameAdapter):
+    def __init__(self, at=0):
+        super().__init__(num_items=12, bad=(1,))
+        self.at, self.process = at, os.getpid()
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["meta"]["number"] == self.at:
+                os.kill(self.process, signal.SIGINT)  # as Ctrl-C
+                signal.pause()
+            yield item
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("at", [0, 8])
+def test_a_dry_run_that_is_interrupted_tells_what_it_has_found(tmp_path, workers, at):
+    (tmp_path / "interrupting.py").write_text(INTERRUPTING)
+    words = ["ingest", "interrupting.py:Interrupting", "out", "--at", f"{at}"]
+    words += ["--dry-run", "--num-workers", workers]
+
+    def done(*more):
+        return subprocess.run(
+            [sys.executable, "-m", "gulpio2", *words, *more],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+
+    text, json_text = done(), done("--json")
+    assert (text.returncode, json_text.returncode) == (130, 130)
+    assert text.stderr.endswith("\ngulp2: interrupted\n")
+    pattern = r"\n  INTERRUPTED: (\d+) of 12 items were looked at\. What follows"
+    (told,) = re.findall(pattern, text.stdout)
+    plan = json.loads(json_text.stdout)
+    found = plan["estimate"]
+    assert (found["unfinished"], plan["to_look_at"], plan["fits"]) == (True, 12, None)
+    for sampled in (int(told), found["sampled"]):
+        # Two processes look at four items at a time, and are told of in turn.
+        assert at - 3 * (workers == "2") <= sampled <= at
+    if at:
+        assert "unreadable: 1 of the sample" in text.stdout
+        assert "position 1" in text.stdout
+        assert "position 1" in found["oddities"][0]["examples"][0]
+    else:
+        assert "can be stored" not in text.stdout
+        assert found["oddities"] == []
+
+
+def test_a_dry_run_that_comes_to_its_end_is_not_said_to_be_interrupted(
+    gulp2, adapter_file
+):
+    words = ["ingest", f"{adapter_file}:MyAdapter", "s", "out", "--dry-run"]
+    assert "INTERRUPTED" not in gulp2(*words).stdout
+    plan = json.loads(gulp2(*words, "--json").stdout)
+    assert (plan["estimate"]["unfinished"], plan["to_look_at"]) == (False, 3)

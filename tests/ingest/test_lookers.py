@@ -140,3 +140,23 @@ def test_a_process_that_others_end_ends_the_dry_run():
 def test_no_process_is_left():
     look(Ending(fault, 3))
     assert multiprocessing.active_children() == []
+
+
+class Interrupted(FrameAdapter):
+    """An interrupt comes while an item is looked at."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["meta"]["number"] == 5:
+                raise KeyboardInterrupt
+            yield item
+
+
+def test_an_interrupt_ends_a_look_at_items_and_what_was_found_is_kept_where_asked():
+    adapter = Interrupted(num_items=30, bad=[2])
+    with pytest.raises(KeyboardInterrupt):
+        look(adapter, 1)
+    found = look(adapter, 1, keep_interrupted=True)
+    assert (found.unfinished, found.sampled) == (True, 5)
+    (oddity,) = found.oddities
+    assert (oddity.kind, oddity.sampled) == ("unreadable", 1)
