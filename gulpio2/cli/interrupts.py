@@ -91,8 +91,8 @@ def insist_on_interrupts(progress: Progress) -> Iterator[Progress]:
 
     def insist(**counts: int) -> None:
         progress(**counts)
-        is_main = threading.current_thread() is threading.main_thread()
-        if interrupts.came is not None and is_main:
+        # What it raises in another thread is raised once more in that of the run.
+        if interrupts.came is not None:
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupts)

@@ -126,13 +126,15 @@ def test_ctrl_c_several_times_ends_it_as_once_does(tmp_path, gulp2):
     assert "Traceback" not in messages
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
 @pytest.mark.parametrize("adapter", ["AtFirst", "Later"])
 def test_an_interrupt_that_an_import_or_an_adapter_swallows_ends_it_all_the_same(
-    tmp_path, gulp2, adapter
+    tmp_path, gulp2, adapter, workers
 ):
     (tmp_path / "frames.py").write_text(SWALLOWING)
     process = gulp2(
-        "ingest", f"frames.py:{adapter}", "out", "--num-workers", "1", folder=tmp_path
+        *("ingest", f"frames.py:{adapter}", "out", "--num-workers", workers),
+        folder=tmp_path,
     )
     while not (tmp_path / "begun").exists():
         assert process.poll() is None
