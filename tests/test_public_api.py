@@ -221,6 +221,7 @@ ADDED: dict[str, dict[str, object]] = {
         "resume": False,
         "shard": None,
         "ignore_space": False,
+        "apart": False,
         "progress": None,
         "on_failure": None,
     },

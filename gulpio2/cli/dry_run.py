@@ -121,6 +121,7 @@ def _look_ahead(
             stored=stored,
             share=settings.sample_share,
             num_workers=settings.num_workers,
+            apart=True,
             progress=bar,
             expect=partial(setattr, bar, "total"),
             keep_interrupted=True,  # it may come after hours

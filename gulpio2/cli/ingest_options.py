@@ -168,5 +168,6 @@ def make_ingestor(
         encoder=EncoderSettings(settings.quality, settings.subsampling),  # type: ignore[arg-type]  # click checked it
         on_duplicate=settings.on_duplicate,  # type: ignore[arg-type]  # click checked it
         resume=settings.resume,
+        apart=True,
         **more,
     )

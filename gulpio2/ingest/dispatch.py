@@ -25,6 +25,7 @@ from gulpio2.ingest.crashes import (
     describe_crashes,
 )
 from gulpio2.ingest.fitness import choose_sources, refuse_unfit_workers
+from gulpio2.ingest.own_process import in_own_process, is_to_be_had
 from gulpio2.ingest.remote import on_executor
 from gulpio2.ingest.report import TO_RESUME
 from gulpio2.ingest.workers import in_this_process, in_worker_processes
@@ -68,6 +69,8 @@ class Dispatcher:
         Told of what is done.
     failures : NotedFailures
         Told of the items that fail.
+    apart : bool, optional
+        One worker is not this process, where another one costs nothing.
     """
 
     def __init__(
@@ -78,12 +81,16 @@ class Dispatcher:
         resume: bool,
         progress: Progress,
         failures: NotedFailures,
+        apart: bool = False,
     ) -> None:
         self._num_workers = num_workers
         self._executor = executor
         self._resume = resume
         self._progress = _ToldProgress(progress)
         self.failures = failures
+        self._is_here = executor is None and num_workers == 1
+        if self._is_here and apart:
+            self._is_here = not is_to_be_had()
 
     def settle(self, report: IngestReport) -> None:
         """Correct the progress that was told, to what is in the chunks."""
@@ -185,7 +192,7 @@ class Dispatcher:
         """
         waiting.reverse()
         running: dict[Future[TaskResult], Task] = {}
-        capacity = Capacity(self._executor, self._num_workers)
+        capacity = Capacity(self._executor, self._num_workers, is_here=self._is_here)
         while waiting or running:
             num_tasks = capacity.num_tasks()
             while waiting and len(running) < num_tasks:
@@ -224,8 +231,10 @@ class Dispatcher:
         progress = self._progress
         if self._executor is not None:
             return on_executor(self._executor, job, progress)
-        if self._num_workers == 1:
+        if self._is_here:
             return in_this_process(job, progress)
+        if self._num_workers == 1:
+            return in_own_process(job, progress, crashed.items)
         return in_worker_processes(self._num_workers, job, progress, crashed.items)
 
 
@@ -267,6 +276,8 @@ class Capacity:
         Does the work; None for processes of this machine.
     num_workers : int
         Tasks that run at a time, where the executor is not one of Dask.
+    is_here : bool
+        Whether this process does the work.
 
     Attributes
     ----------
@@ -274,10 +285,11 @@ class Capacity:
         Time after which to look again though no task has ended; None for never.
     """
 
-    def __init__(self, executor: Executor | None, num_workers: int) -> None:
+    def __init__(
+        self, executor: Executor | None, num_workers: int, *, is_here: bool = False
+    ) -> None:
         self._client: Any = None if executor is None else client_of(executor)
-        is_this_process = executor is None and num_workers == 1
-        self._num_tasks = 1 if is_this_process else 2 * num_workers
+        self._num_tasks = 1 if is_here else 2 * num_workers
         self.seconds = None if executor is None else _ASK_SECONDS
         self._ask_at = 0.0
         self._empty_since: float | None = None

@@ -97,7 +97,8 @@ class GulpIngestor:
     videos_per_chunk : int or str
         Items to a chunk.
     num_workers : int or str
-        Worker processes, 4,096 at most; 1 does the work in this process.
+        Worker processes, 4,096 at most; 1 does the work in this process, but see
+        `apart`.
     executor : concurrent.futures.Executor, optional
         Does the work instead of processes of this machine; it must see the same
         output folder. Twice as many tasks as `num_workers` are under way at a time; of
@@ -119,6 +120,11 @@ class GulpIngestor:
     ignore_space : bool, optional
         Begin also where an estimate says that the disk has no room for the run. The
         estimate is made for 200 items and more.
+    apart : bool, optional
+        One worker is a process of its own as well, so that an item which ends it, as by
+        a fault in a decoder, is left out and told of. It is this process all the same
+        where Python does not fork processes, where none is to be had, and while a
+        debugger looks on.
     shard : Shard, optional
         Ingest this share only; `gulpio2.merge` joins what the shares gave.
     progress : Progress, optional
@@ -167,6 +173,7 @@ class GulpIngestor:
         resume: bool = False,
         shard: Shard | None = None,
         ignore_space: bool = False,
+        apart: bool = False,
         progress: Progress | None = None,
         on_failure: Callable[[ItemFailure], None] | None = None,
     ) -> None:
@@ -212,6 +219,7 @@ class GulpIngestor:
         self.resume = resume
         self.shard = shard
         self.ignore_space = ignore_space
+        self.apart = apart
         self.progress = _callable_or_none("progress", progress)
         self.on_failure = _callable_or_none("on_failure", on_failure)
         self.report: IngestReport | None = None
@@ -502,6 +510,7 @@ class GulpIngestor:
             resume=self.resume,
             progress=no_progress if self.progress is None else self.progress,
             failures=failures,
+            apart=self.apart,
         )
 
     def _count_items(self) -> int:
@@ -555,7 +564,7 @@ class GulpIngestor:
             self.encoder,
             self._folder(),
             [n for task in tasks for n in task.positions()],
-            apart=self.executor is not None or self.num_workers > 1,
+            apart=self.executor is not None or self.num_workers > 1 or self.apart,
             # A run that resumes has these already, and any other removes them.
             freed=bytes_of_partials(store),
         )

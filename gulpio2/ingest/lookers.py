@@ -14,6 +14,7 @@ from gulpio2.ingest.crashes import (
     describe_crashes,
 )
 from gulpio2.ingest.looking import LookTask, look_at
+from gulpio2.ingest.own_process import in_own_process, is_to_be_had
 from gulpio2.ingest.workers import in_this_process, in_worker_processes
 from gulpio2.types import no_progress
 
@@ -39,11 +40,14 @@ class Lookers:
         What all looks have in common.
     num_workers : int
         Processes; 1 is this one, which such an item ends.
+    apart : bool, optional
+        One is not this process, where another one costs nothing.
     """
 
-    def __init__(self, job: LookJob, num_workers: int) -> None:
+    def __init__(self, job: LookJob, num_workers: int, *, apart: bool = False) -> None:
         self._job = job
         self._num_workers = num_workers
+        self._is_here = num_workers == 1 and not (apart and is_to_be_had())
         self._crashed = CrashedItems(num_workers)
         self._workers = ExitStack()
         self._submit: Submit | None = None
@@ -76,7 +80,7 @@ class Lookers:
         """
         waiting = deque(positions)
         running: dict[int, Future[Look]] = {}
-        ahead = 2 * self._num_workers if self._num_workers > 1 else 1
+        ahead = 1 if self._is_here else 2 * self._num_workers
         for position in positions:
             while position not in running or not _has_looked(running[position]):
                 try:
@@ -99,11 +103,13 @@ class Lookers:
         return self._submit(task)
 
     def _begin(self) -> AbstractContextManager[Submit]:
+        job, crashed = self._job, self._crashed.items
+        if self._is_here:
+            return in_this_process(job, no_progress, look_at)
         if self._num_workers == 1:
-            return in_this_process(self._job, no_progress, look_at)
-        return in_worker_processes(
-            self._num_workers, self._job, no_progress, self._crashed.items, look_at
-        )
+            return in_own_process(job, no_progress, crashed, look_at)
+        number = self._num_workers
+        return in_worker_processes(number, job, no_progress, crashed, look_at)
 
     def _begin_anew(self, error: BrokenExecutor, left: Sequence[int]) -> None:
         """End what is left of the processes, and note what has ended one."""

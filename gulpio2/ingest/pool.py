@@ -54,7 +54,7 @@ def refusals(num_workers: int) -> Iterator[None]:
             f"{getattr(cause, 'strerror', None) or cause}. "
             + (f"{advice}, or take" if advice else "Take")
             + " fewer workers: with num_workers=1 (on the command line --num-workers "
-            f"1) there are no other processes. {TO_RESUME}"
+            f"1) no other process is needed. {TO_RESUME}"
         ) from cause
 
 

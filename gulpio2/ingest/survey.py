@@ -95,6 +95,7 @@ def survey(
     share: float = 0.01,
     least: int = 20,
     num_workers: int = 1,
+    apart: bool = False,
     progress: Progress = no_progress,
     expect: Callable[[int], object] | None = None,
     keep_interrupted: bool = False,
@@ -117,6 +118,9 @@ def survey(
         Items to look at if the share is smaller; all of them if there are fewer.
     num_workers : int, optional
         Processes that look, as far as there are cores; 1 is this one.
+    apart : bool, optional
+        One is not this process, where another one costs nothing: an item that ends it
+        is noted as one that will fail.
     progress : Progress, optional
         Called for every item.
     expect : callable, optional
@@ -181,7 +185,8 @@ def survey(
     num_workers = min(num_workers, usable_cores(), max(plan.first, 1))
     seen, is_interrupted = Seen(plan), False
     try:
-        with Lookers(LookJob(adapter, variants), num_workers) as lookers:
+        job = LookJob(adapter, variants)
+        with Lookers(job, num_workers, apart=apart) as lookers:
             take_sample(plan, looks_at, expect=expect, seen=seen)
     except KeyboardInterrupt:
         if not keep_interrupted:

@@ -54,7 +54,13 @@ if TYPE_CHECKING:
     Submit = Callable[[Any], "Future[Any]"]
     Work = Callable[..., Any]
 
-__all__ = ["Reporter", "SharedCores", "in_this_process", "in_worker_processes"]
+__all__ = [
+    "AnyJob",
+    "Reporter",
+    "SharedCores",
+    "in_this_process",
+    "in_worker_processes",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -72,7 +78,8 @@ class AnyJob(Protocol):
     """What tasks have in common."""
 
     @property
-    def adapter(self) -> Adapter: ...
+    def adapter(self) -> Adapter:
+        """Where the items come from."""
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import re
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -295,15 +296,18 @@ def test_a_cluster_without_its_extra_says_what_to_install(repository, sources):
 
 def test_an_interrupted_run_is_gone_on_with(gulp2, start, adapter_file):
     text = adapter_file.read_text()
-    stop = text.replace(
-        "            frames = ",
-        "            if n == 3: os._exit(1)\n            frames = ",
+    stop = "            if n == 3: os.kill(self.process, 9) or time.sleep(60)\n"
+    adapter_file.write_text(
+        "import time\n"
+        + text.replace("            frames = ", f"{stop}            frames = ").replace(
+            "        self.source, ",
+            "        self.process = os.getpid()\n        self.source, ",
+        )
     )
-    adapter_file.write_text(stop)
     words = ["--num-items", 6, "--videos-per-chunk", 1, "--num-workers", 1]
     process = start("ingest", "my_adapters.py:MyAdapter", "s", "out", *words)
     process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == -signal.SIGKILL
     adapter_file.write_text(text)
     gulp2("ingest", "my_adapters.py:MyAdapter", "s", "out", *words, "--resume")
     assert ids_in("out") == [f"ramp{n}" for n in range(6)]

@@ -4,7 +4,10 @@ import ctypes
 import functools
 import multiprocessing
 import os
+import re
 import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from gulpio2.errors import IngestError
 from gulpio2.ingest.crashes import WorkerSlots
 from gulpio2.ingest.estimate import estimate
 from gulpio2.ingest.items import NOTHING, place_items
+from gulpio2.ingest.survey import survey
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
 from tests.faults.operations import content, in_child
@@ -78,16 +82,22 @@ def chunks(folder):
     }
 
 
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("options", [{}, {"chunk_bytes": 4000}], ids=["count", "bytes"])
 @pytest.mark.parametrize("list_ids", [True, False], ids=["listed", "unlisted"])
 def test_a_fault_in_a_worker_costs_its_item_and_is_told(
-    tmp_path, workers, options, list_ids
+    tmp_path, workers, options: Any, list_ids
 ):
     adapter = Crashing(list_ids=list_ids)
     told: list[Any] = []
     report = GulpIngestor(
-        adapter, tmp_path / "out", 4, workers, on_failure=told.append, **options
+        adapter,
+        tmp_path / "out",
+        4,
+        workers,
+        on_failure=told.append,
+        apart=True,
+        **options,
     ).run()
     assert [(failure.position, failure.id) for failure in report.failures] == [
         (number, f"item{number}") for number in CRASHING
@@ -293,6 +303,50 @@ def test_without_workers_it_ends_the_process_and_workers_resume_past_it(tmp_path
     assert report.items == 8
     assert report.resumed > 0
     assert check_directory(folder, deep=True).problems == []
+
+
+PROGRAM = """
+import ctypes
+import os
+from gulpio2.testing import FrameAdapter
+
+class Crashing(FrameAdapter):
+    def __init__(self, mark="", **options):
+        super().__init__(num_items=300, num_frames=2)
+        self.mark = mark
+
+    def _frames(self, number):
+        if number in (0, 150):
+            ctypes.string_at(0)  # in the estimate as well
+        return super()._frames(number)
+"""
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run", "--sample-share", "1")])
+def test_on_the_command_line_one_worker_names_such_items(tmp_path, more):
+    (tmp_path / "crashing.py").write_text(PROGRAM)
+    words = ["ingest", "crashing.py:Crashing", "out", "--num-workers", "1", *more]
+    done = subprocess.run(
+        [sys.executable, "-m", "gulpio2", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 1, done.stderr
+    told = done.stdout if more else (tmp_path / "out/failures.jsonl").read_text()
+    assert told.count("reading it ended the process by SIGSEGV") == 2
+    for position in (0, 150):
+        assert re.search(rf"position\W+{position}\b", told)
+    if not more:
+        assert len(GulpDirectory(tmp_path / "out")) == 298
+
+
+def test_an_item_that_ends_a_look_of_one_process_is_named():
+    found = survey(Crashing(), EncoderSettings(), share=1, apart=True)
+    (oddity,) = found.oddities
+    assert (oddity.kind, oddity.sampled, found.sampled) == ("unreadable", 2, 10)
 
 
 def test_a_run_that_crashed_on_an_item_and_was_killed_can_be_resumed(tmp_path):

@@ -90,7 +90,7 @@ def test_another_version_is_told_of_with_both():
 
 
 def test_other_executors_have_two_tasks_for_each_of_the_workers_that_are_given():
-    assert Capacity(None, 1).num_tasks() == 1
+    assert Capacity(None, 1, is_here=True).num_tasks() == 1
     assert Capacity(None, 3).num_tasks() == 6
     with ThreadPoolExecutor(8) as pool:
         capacity = Capacity(pool, 1)

@@ -12,7 +12,7 @@ from gulpio2.sanity import check_directory
 
 # Frames whose decoding makes a library of C complain, as libpng does about a profile.
 LOUD = """
-import os
+import os, time
 from gulpio2.testing import make_frames
 
 def loud(number=3):
@@ -37,14 +37,18 @@ from gulpio2.adapters import AbstractDatasetAdapter
 class Loud(AbstractDatasetAdapter):
     '''Frames.'''
 
+    def __init__(self):
+        self.process = os.getpid()
+
     def __len__(self):
         return 8
 
     def iter_data(self, slice_element=None):
         for n in range(8)[slice_element or slice(None)]:
             yield {{"id": str(n), "meta": {{}}, "frames": loud()}}
-            if n == 4:
-                os._exit(9)  # as if killed, so that what was written can be seen
+            if n == 4:  # killed, so that what was written can be seen
+                os.kill(self.process, 9)
+                time.sleep(60)
 """
 CLOSED = ["2>&-", "1>&- 2>&-", "<&- 2>&-", "<&- >&- 2>&-"]
 
@@ -74,7 +78,7 @@ def test_warnings_do_not_go_into_the_files_of_an_ingest(tmp_path, closed):
     (tmp_path / "loud.py").write_text(ADAPTER)
     program = ["-m", "gulpio2.cli.main", "ingest", "loud.py:Loud", "out"]
     options = ["--videos-per-chunk", "2", "--num-workers", "1"]
-    assert run([*program, *options], closed, tmp_path) == 9
+    assert run([*program, *options], closed, tmp_path) == -9
     left = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert "ingest.journal" in left
     assert [name for name, content in left.items() if b"warning" in content] == []
