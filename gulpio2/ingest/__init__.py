@@ -19,9 +19,10 @@ The run
       any other; `cluster`: those of Dask; `fitness`: whether one can do the work;
       `programs`: whether it has the adapter as it is here.
     * `pool`: that workers start, and end.
-      `crashes`: items that end a worker.
+      `crashes`: items that end a worker. `lingering`: those that take very long.
     * `items`: the items of an adapter, one failing without the rest.
       `adapter_errors`: what an adapter raises, in words and behind its items.
+      `telling`: which item is worked on.
     * `task`: the work of one process: a slice of items into staged chunks.
       `lent_cores`: idle cores, for the video that it decodes.
     * `pieces`: chunks that several processes store together.

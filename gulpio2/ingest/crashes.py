@@ -11,7 +11,8 @@ from concurrent.futures import BrokenExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gulpio2.errors import SourceReadError
-from gulpio2.ingest.items import NOTHING, PlacedItem
+from gulpio2.ingest.items import PlacedItem
+from gulpio2.ingest.telling import NOTHING
 from gulpio2.memory import SharedBytes
 
 if TYPE_CHECKING:

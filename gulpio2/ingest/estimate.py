@@ -21,6 +21,7 @@ from gulpio2.frame_sources import stored_frames
 from gulpio2.ingest.adapter_errors import as_failure
 from gulpio2.ingest.facts import unsendable
 from gulpio2.ingest.items import first_item
+from gulpio2.ingest.lingering import watching_here
 from gulpio2.ingest.sample_plan import plan_sample
 from gulpio2.memory import Parcel
 from gulpio2.storage.local import free_bytes
@@ -51,6 +52,9 @@ LONG_RUN = 200
 _FRAMES = 16
 # Items at most whose files are asked for their size, before every long run.
 _FILES = 1000
+# Seconds after which an estimate in another process is given up: an item of it may
+# never end. No item is begun after the first five.
+_MOST_SECONDS = 300.0
 # Bytes that an entry of the map needs for each frame: place, checksum, time.
 MAP_BYTES = 32
 
@@ -178,6 +182,9 @@ def _estimate_apart(
         with starting():
             process.start()
         send.close()
+        if not receive.poll(_MOST_SECONDS):  # the run tells which item it hangs at
+            _logger.warning("no estimate of the space came: the run begins without one")
+            return None
         found: Estimate | None = receive.recv()
     except EOFError:
         _logger.debug("the sample has ended the process that looked at it")
@@ -270,7 +277,8 @@ def refuse_what_cannot_fit(
             _logger.debug("the run begins without an estimate: %r", error)
             return
     else:
-        found = estimate(adapter, encoder, positions=positions)
+        with watching_here():
+            found = estimate(adapter, encoder, positions=positions)
     if found is not None:
         refuse_above(free, found, folder)
 

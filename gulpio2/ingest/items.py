@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gulpio2.errors import AdapterContractError, with_article
 from gulpio2.ingest.adapter_errors import as_failure, begin_run, text_of, warn_of
 from gulpio2.ingest.report import ItemFailure
+from gulpio2.ingest.telling import NOTHING, rest, tell_from_worker, tell_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from gulpio2.types import Adapter
 
 __all__ = [
-    "NOTHING",
     "PlacedItem",
     "begin_worker",
     "check_item",
@@ -46,9 +46,6 @@ _ITEM_KEYS = ("id", "meta", "frames")
 # How a missing value of a table reads as an id: None, NaN, those of pandas.
 _MISSING = {"None", "nan", "NaT", "<NA>"}
 
-# The position that is told past the end of a slice, where a crash is no item's fault.
-NOTHING = -1
-
 
 class PlacedItem(NamedTuple):
     """An item with its position in the adapter, or the error in its place."""
@@ -60,8 +57,6 @@ class PlacedItem(NamedTuple):
     error: Exception | None = None
 
 
-# In a worker: told of a position before its item is asked for, and again with its id.
-_tell: Callable[[int, str | None], None] | None = None
 # In a worker: what to give in place of items that are not to be asked for, by position.
 _in_place: Mapping[int, PlacedItem] = {}
 
@@ -78,14 +73,10 @@ def begin_worker(
     in_place : mapping
         By position, what to give for items that have ended a worker.
     """
-    global _tell, _in_place  # one of each per worker process
-    _tell, _in_place = tell, in_place
+    global _in_place  # one per worker process
+    _in_place = in_place
+    tell_from_worker(tell)
     begin_run()
-
-
-def _begin(position: int, id_: str | None = None) -> None:
-    if _tell is not None:
-        _tell(position, id_)
 
 
 def check_item(item: Any, position: int) -> PlacedItem:
@@ -177,7 +168,7 @@ def _place(
     left: PlacedItem
     is_waiting = False  # where this generator is closed if nobody asks for the rest
     try:
-        _begin(position)
+        tell_of(position)
         for item in _fresh(adapter).iter_data(slice(start, stop)):
             placed = _checked(item, position)
             if placed.id_ is not None:
@@ -189,12 +180,12 @@ def _place(
                 if placed.id_ in known:
                     continue
                 known.clear()
-            _begin(position, placed.id_)
+            tell_of(position, placed.id_)
             is_waiting = True
             yield placed
             is_waiting = False
             position += 1
-            _begin(position if position < stop else NOTHING)
+            tell_of(position if position < stop else NOTHING)
         else:
             return
     except BaseException as error:
@@ -208,7 +199,7 @@ def _place(
         left = PlacedItem(position, error=failure)
     on_left(left)
     for single in range(position, stop):
-        _begin(single)
+        tell_of(single)
         is_given = False
         try:
             for item in _fresh(adapter).iter_data(slice(single, single + 1)):
@@ -217,7 +208,7 @@ def _place(
                     continue
                 if placed.id_ is not None:
                     known.clear()
-                _begin(single, placed.id_)
+                tell_of(single, placed.id_)
                 # An adapter that skips positions may give here what it gave before.
                 if placed.id_ is None or placed.id_ not in given:
                     is_given = is_waiting = True
@@ -240,7 +231,7 @@ def _place(
             yield PlacedItem(single, error=failure)
     if unexplained is not None:
         warn_of(unexplained, position, is_end=position == stop)
-    _begin(NOTHING)
+    rest()
 
 
 @contextlib.contextmanager

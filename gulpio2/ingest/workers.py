@@ -32,7 +32,8 @@ from gulpio2.ingest.crashes import (
     name_of,
 )
 from gulpio2.ingest.facts import unsendable
-from gulpio2.ingest.items import NOTHING, PlacedItem, begin_worker
+from gulpio2.ingest.items import PlacedItem, begin_worker
+from gulpio2.ingest.lingering import Lingering, watching_here
 from gulpio2.ingest.pool import (
     give_up,
     processes,
@@ -42,6 +43,7 @@ from gulpio2.ingest.pool import (
     terminate,
 )
 from gulpio2.ingest.task import run_task
+from gulpio2.ingest.telling import NOTHING, rest
 from gulpio2.memory import Parcel, SharedBytes
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ _logger = logging.getLogger(__name__)
 
 # Seconds for which a worker gathers what it did before it tells the parent.
 _TELL_SECONDS = 0.1
-# Seconds without a word after which the pool is looked at.
+# Seconds between two looks at the pool, and at what the workers are at.
 _LOOK_SECONDS = 1.0
 # Objects after which a worker looks for cycles.
 _COLLECT_AFTER = 50_000
@@ -106,7 +108,8 @@ def in_this_process(
             future.set_exception(error)
         return future
 
-    yield submit
+    with watching_here():
+        yield submit
 
 
 @contextlib.contextmanager
@@ -149,9 +152,15 @@ def in_worker_processes(
             initargs=(parcel, tell, cores, slots),
         )
     handed_out: set[Future[Any]] = set()
+    lingering = Lingering()
+
+    def look() -> None:
+        give_up(pool, handed_out)
+        lingering.look(slots.at_work())
+
     listener = threading.Thread(
         target=_pass_on,
-        args=(told, report, lambda: give_up(pool, handed_out)),
+        args=(told, report, look),
         name="gulpio2-progress",
         daemon=True,
     )
@@ -270,18 +279,20 @@ class Reporter:
 
 
 def _pass_on(told: Connection, report: Reporter, look: Callable[[], None]) -> None:
-    """Pass on what workers tell, until None comes; call `look` while they are silent.
+    """Pass on what workers tell, until None comes; call `look` about every second.
 
     It goes on reading when the callback has failed: workers would wait for ever for
     room in a pipe that nobody reads.
     """
+    look_at = time.monotonic() + _LOOK_SECONDS
     while True:
-        if not told.poll(_LOOK_SECONDS):
-            look()
-        elif (counts := told.recv()) is not None:
+        if told.poll(_LOOK_SECONDS):
+            if (counts := told.recv()) is None:
+                return
             report(**counts)
-        else:
-            return
+        if time.monotonic() >= look_at:
+            look()
+            look_at = time.monotonic() + _LOOK_SECONDS
 
 
 # --- in the workers -------------------------------------------------------------
@@ -362,6 +373,8 @@ def _run_in_worker(task: Any) -> Any:
     if is_orphan():
         os._exit(1)
     try:
-        return _work(_job, task, _told, idle_cores=_cores.idle)
+        result = _work(_job, task, _told, idle_cores=_cores.idle)
+        rest()
+        return result
     finally:
         _told.flush()

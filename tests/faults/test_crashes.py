@@ -17,8 +17,9 @@ from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import IngestError
 from gulpio2.ingest.crashes import WorkerSlots
 from gulpio2.ingest.estimate import estimate
-from gulpio2.ingest.items import NOTHING, place_items
+from gulpio2.ingest.items import place_items
 from gulpio2.ingest.survey import survey
+from gulpio2.ingest.telling import NOTHING, telling_here
 from gulpio2.sanity import check_directory
 from gulpio2.testing import FrameAdapter
 from tests.faults.operations import content, in_child
@@ -256,7 +257,7 @@ def test_workers_that_are_killed_at_no_item_again_and_again_end_the_run(tmp_path
 
 
 @pytest.mark.parametrize("bad", [None, 1], ids=["at once", "one by one"])
-def test_after_the_last_item_of_a_slice_a_worker_is_at_none(monkeypatch, bad):
+def test_after_the_last_item_of_a_slice_a_worker_is_at_none(bad):
     class Refusing(FrameAdapter):
         def iter_data(self, slice_element=None):
             for item in super().iter_data(slice_element):
@@ -265,8 +266,8 @@ def test_after_the_last_item_of_a_slice_a_worker_is_at_none(monkeypatch, bad):
                 yield item
 
     told = []
-    monkeypatch.setattr("gulpio2.ingest.items._tell", lambda *at: told.append(at))
-    assert len(list(place_items(Refusing(num_items=4), 0, 3))) == 3
+    with telling_here(lambda *at: told.append(at)):
+        assert len(list(place_items(Refusing(num_items=4), 0, 3))) == 3
     assert told[-2:] == [(2, "item2"), (NOTHING, None)]
 
 
