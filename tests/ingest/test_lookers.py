@@ -6,6 +6,7 @@ import faulthandler
 import multiprocessing
 import os
 import signal
+import time
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 
 from gulpio2.codecs.jpeg import EncoderSettings
 from gulpio2.errors import IngestError
+from gulpio2.ingest.lookers import Lookers
+from gulpio2.ingest.looking import LookJob, Settings
 from gulpio2.ingest.survey import survey
 from gulpio2.testing import FrameAdapter
 
@@ -160,3 +163,104 @@ def test_an_interrupt_ends_a_look_at_items_and_what_was_found_is_kept_where_aske
     assert (found.unfinished, found.sampled) == (True, 5)
     (oddity,) = found.oddities
     assert (oddity.kind, oddity.sampled) == ("unreadable", 1)
+
+
+class Meeting(FrameAdapter):
+    """What an item does before it gives frames is a function's business.
+
+    Parameters
+    ----------
+    folder : Path
+        Has a file for each item, with a byte for each time that it was begun.
+    act : callable
+        Called with the adapter and the number of an item that was begun.
+    """
+
+    def __init__(self, folder, act, num_items=8):
+        super().__init__(num_items=num_items, num_frames=2)
+        self.folder, self.act = folder, act
+
+    def _frames(self, number):
+        with (self.folder / str(number)).open("ab") as file:
+            file.write(b".")
+        self.act(self, number)
+        yield from super()._frames(number)
+
+    def times(self, number):
+        path = self.folder / str(number)
+        return path.stat().st_size if path.exists() else 0
+
+    def wait_for(self, number):
+        """Wait until an item was begun, which may take a minute and no longer."""
+        for _ in range(6000):
+            if self.times(number):
+                return
+            time.sleep(0.01)
+        raise TimeoutError(number)
+
+
+def wait_for_the_fourth(adapter, number):
+    if number == 0:
+        adapter.wait_for(3)
+        assert not adapter.times(4), "looked further ahead than two for each process"
+
+
+def test_processes_look_a_few_items_ahead_of_what_is_taken(tmp_path):
+    found = look(Meeting(tmp_path, wait_for_the_fourth))
+    assert found.oddities == ()
+    assert found.sampled == 8
+
+
+def end_at_the_first(adapter, number):
+    if number == 0:
+        adapter.wait_for(3)  # by when the other process has given back 1 and 2
+        fault()
+
+
+def test_what_was_looked_at_is_not_looked_at_again_where_a_process_has_ended(tmp_path):
+    adapter = Meeting(tmp_path, end_at_the_first)
+    found = look(adapter)
+    assert [each.sampled for each in found.oddities] == [1]
+    assert found.sampled == 8
+    assert [adapter.times(number) for number in (0, 1, 2)] == [1, 1, 1]
+    assert [adapter.times(number) for number in range(4, 8)] == [1, 1, 1, 1]
+
+
+def end_behind_the_first(adapter, number):
+    if number == 0 and adapter.times(0) == 1:
+        time.sleep(60)  # ended with the other process, long before
+    elif number == 1:
+        adapter.wait_for(0)
+        fault()
+
+
+def test_an_item_may_end_its_process_while_one_before_it_is_looked_at(tmp_path):
+    found = look(Meeting(tmp_path, end_behind_the_first))
+    (oddity,) = found.oddities
+    assert "position 1" in oddity.examples[0]
+    assert (oddity.sampled, found.sampled) == (1, 8)
+
+
+def killed_the_first_time(adapter, number):
+    if adapter.times(number) == 1:
+        killed()
+
+
+def test_where_processes_are_killed_at_one_item_after_the_other_one_is_named(tmp_path):
+    """Whoever kills them means it, or something else has no memory left."""
+    text = r"without a word at item 'item\d+' \(position \d+\)"
+    with pytest.raises(IngestError, match=text):
+        look(Meeting(tmp_path, killed_the_first_time))
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+def test_processes_end_with_the_block_and_not_when_nobody_has_them_any_more(
+    num_workers,
+):
+    settings = (Settings(EncoderSettings(), None),)
+    job = LookJob(FrameAdapter(num_items=4), settings)
+    lookers = Lookers(job, num_workers, apart=True)
+    with lookers:
+        assert [each.id_ for each in lookers.look([1, 3])] == ["item1", "item3"]
+        assert multiprocessing.active_children() != []
+    assert multiprocessing.active_children() == []
