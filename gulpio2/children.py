@@ -6,6 +6,7 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import warnings
 from multiprocessing import resource_tracker
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["begin_child", "hold_interrupts", "is_orphan", "starting"]
+__all__ = [
+    "begin_child",
+    "hold_interrupts",
+    "is_orphan",
+    "share_terminal",
+    "starting",
+]
 
 # Seconds after which a child looks again whether its parent is there.
 _LOOK_SECONDS = 0.2
@@ -78,6 +85,16 @@ def begin_child() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def share_terminal() -> None:
+    """Read from the terminal, if there is one, from which Python cuts off children.
+
+    A ``breakpoint()`` needs it. For a child that has none beside it.
+    """
+    with contextlib.suppress(OSError):
+        if os.isatty(0):
+            sys.stdin = open(0, closefd=False)  # noqa: SIM115  # for as long as it lives
 
 
 def _end_with_parent() -> None:

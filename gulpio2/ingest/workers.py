@@ -22,7 +22,13 @@ from concurrent.futures import (
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gulpio2.children import begin_child, hold_interrupts, is_orphan, starting
+from gulpio2.children import (
+    begin_child,
+    hold_interrupts,
+    is_orphan,
+    share_terminal,
+    starting,
+)
 from gulpio2.errors import AdapterContractError
 from gulpio2.ingest.adapter_errors import ToldInVainError
 from gulpio2.ingest.crashes import (
@@ -223,7 +229,7 @@ class SharedCores:
     """
 
     def __init__(self, num_workers: int) -> None:
-        self._num_workers = num_workers
+        self.num_workers = num_workers
         self._open(SharedBytes(ctypes.sizeof(ctypes.c_int)))
 
     def _open(self, shared: SharedBytes) -> None:
@@ -234,11 +240,11 @@ class SharedCores:
 
     def __getstate__(self) -> tuple[int, SharedBytes]:
         """Leave the parent's lock behind."""
-        return self._num_workers, self._shared
+        return self.num_workers, self._shared
 
     def __setstate__(self, state: tuple[int, SharedBytes]) -> None:
         """Take up the shared count."""
-        self._num_workers, shared = state
+        self.num_workers, shared = state
         self._open(shared)
 
     def begin(self) -> None:
@@ -254,7 +260,7 @@ class SharedCores:
     def idle(self) -> int:
         """Say how many cores more than its own a task may use now."""
         tasks = self._tasks.value
-        return -(-self._num_workers // max(tasks, 1)) - 1
+        return -(-self.num_workers // max(tasks, 1)) - 1
 
 
 class Reporter:
@@ -347,6 +353,8 @@ def _begin_worker(
     gc.set_threshold(_COLLECT_AFTER, 10, 10)
     _keep_freed_memory()
     begin_child()
+    if cores.num_workers == 1:
+        share_terminal()
 
 
 def _keep_freed_memory() -> None:

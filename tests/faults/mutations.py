@@ -163,8 +163,8 @@ MUTATIONS = [
     Mutation(
         "go on after an interrupt that was swallowed",
         "cli/interrupts.py",
-        "        if interrupts.came is not None and ",
-        "        if interrupts.came is None and ",
+        "        if interrupts.came is not None:\n",
+        "        if interrupts.came is None:\n",
         "tests/faults/test_interrupts.py -k swallows",
     ),
     Mutation(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import resource
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 
 import pytest
@@ -121,3 +123,42 @@ def test_a_look_at_items_finds_the_same(apart):
     found = survey(adapter, EncoderSettings(), apart=apart)
     assert (found.sampled, found.frames) == (9, 40)
     assert [each.sampled for each in found.oddities] == [1]
+
+
+STOPPING = """
+from gulpio2.testing import FrameAdapter
+
+class Stopping(FrameAdapter):
+    def __init__(self, output_folder=None):
+        super().__init__(num_items=1)
+
+    def iter_data(self, slice_element=None):
+        breakpoint()
+        yield from super().iter_data(slice_element)
+"""
+
+
+def test_a_breakpoint_of_an_adapter_has_the_terminal(tmp_path, repository, python):
+    (tmp_path / "stopping.py").write_text(STOPPING)
+    words = ["ingest", "stopping:Stopping", str(tmp_path / "out"), "--num-workers", "1"]
+    terminal, end = pty.openpty()
+    path = os.pathsep.join([str(repository), str(tmp_path)])
+    process = subprocess.Popen(
+        [python, "-m", "gulpio2", *words],
+        env={**os.environ, "PYTHONPATH": path},
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        start_new_session=True,
+    )
+    os.close(end)
+    told = b""
+    with suppress(OSError):  # EIO at its end
+        while part := os.read(terminal, 4096):
+            told += part
+            if told.endswith(b"(Pdb) "):
+                os.write(terminal, b"continue\n")
+    os.close(terminal)
+    assert process.wait(60) == 0, told
+    assert b"(Pdb) " in told
+    assert list(GulpDirectory(tmp_path / "out").chunk_lookup) == ["item0"]

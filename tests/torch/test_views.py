@@ -347,16 +347,17 @@ def nothing_and_two(num_frames, *, rng=None):
 @pytest.mark.parametrize("making", MAKING, ids=str)
 def test_of_what_shows_nothing_there_is_no_region(ramps, making):
     dataset = GulpClipDataset(ramps, nothing_and_two)
+    options = {"batch_size": 3, "output": "numpy", **making}
     for each_clip in (True, False):
         view = Somewhere(each_clip=each_clip)
-        with GulpLoader(dataset, batch_size=3, view=view, **making) as loader:
+        with GulpLoader(dataset, view=view, **options) as loader:
             (batch,) = loader
         if each_clip:
             kinds = [[*map(type, each)] for each in batch.regions]
             assert kinds == 3 * [[type(None), Region]]
         else:
             assert [*map(type, batch.regions)] == 3 * [Region]
-    with GulpLoader(dataset, batch_size=3, **making) as loader:
+    with GulpLoader(dataset, **options) as loader:
         (batch,) = loader
     assert batch.regions == [None, None, None]
 
@@ -406,7 +407,11 @@ def test_a_view_that_wants_it_is_told_of_the_sample(tmp_path, reader, num_worker
     source = reader(tmp_path / "gulp")
     dataset = GulpClipDataset(source, partial(sample_window, clip_length=2))
     loader = GulpLoader(
-        dataset, batch_size=3, view=AroundNumber(), num_workers=num_workers
+        dataset,
+        batch_size=3,
+        view=AroundNumber(),
+        num_workers=num_workers,
+        output="numpy",
     )
     with loader:
         (batch,) = loader
