@@ -28,7 +28,7 @@ def test_every_block_of_the_quickstart_runs(
             words = shlex.split(line)
             assert words[0] == "gulp2"
             outputs.append(gulp2(*words[1:]).stdout)
-    assert len(outputs) == 18
+    assert len(outputs) == 19
     assert outputs[1].startswith("elsewhere: 2 items of VideoFolderAdapter would be")
     heading = "quality  short edge  size        frames/s read by one thread\n"
     assert f"\n  {heading}" in outputs[1]
