@@ -42,6 +42,10 @@ _ODD_LENGTH = 5
 _MIRRORED: dict[Any, str] = {-180: "left and right", 0: "top and bottom"}
 _MIXED_SIZES = "frames of several sizes, of which no clip or batch can be made"
 _GREY_AND_NOT = "frames grey and not, of which clips are made with a colorspace alone"
+_SHORT_EXCERPT = "excerpts of which their videos have less than half"
+# The share of an excerpt that its video has at least, or somebody should be told: the
+# times of a table are rounded, and are often of videos that were cut.
+_LEAST_SHARE = 0.5
 _NOT_TURNED = "stored as it lies in the file, where EXIF turns it"
 # How a picture is to be turned to be shown: Exif 3.0, table 6, tag Orientation.
 _SHOWN: Mapping[int, str] = {
@@ -108,6 +112,8 @@ def note_oddities(item: PlacedItem, facts: FrameFacts, look: Look) -> None:
     if len(steps) > 1 and steps.max() - steps.min() > max(1, 0.1 * np.median(steps)):
         ticks = f"{steps.min()} to {steps.max()} ticks between frames"
         look.note("variable frame rate", f"{name}: {ticks}")
+    if len(steps) and (lack := _lack_of_excerpt(item.frames, known, steps)):
+        look.note(_SHORT_EXCERPT, f"{name}: {lack}")
     tell = getattr(item.frames, "source_info", None)
     info = tell() if tell is not None else {}
     rotation = info.get("rotation")
@@ -129,6 +135,18 @@ def note_oddities(item: PlacedItem, facts: FrameFacts, look: Look) -> None:
 
 def _source_of(frames: Any) -> Any:
     return frames.found() if isinstance(frames, DeferredFrames) else frames
+
+
+def _lack_of_excerpt(frames: Any, known: Sequence[int], steps: npt.NDArray[Any]) -> str:
+    """Say how much of an excerpt is in its video, where much of it is not."""
+    video = _source_of(frames)
+    if not isinstance(video, VideoFrames) or video.end is None:
+        return ""
+    wanted = float(video.end) - float(video.start or 0)
+    ticks = known[-1] - known[0] + float(np.median(steps))
+    has = ticks * float(video.time_base)
+    is_short = 0 < has < _LEAST_SHARE * wanted
+    return f"{has:.1f} of {wanted:.1f} seconds" if is_short else ""
 
 
 def _times_of_source(frames: Any, times: Sequence[int | None]) -> Sequence[int | None]:

@@ -480,6 +480,30 @@ def test_a_rate_makes_no_even_video_a_variable_one(tmp_path, is_late):
         assert "clip1" in kinds["variable frame rate"].examples[0]
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "frame_rate", "told"),
+    [
+        (0.4, 2.0, None, "0.4 of 1.6 seconds"),
+        (0.4, 2.0, 10, "0.4 of 1.6 seconds"),
+        (None, 1.7, None, "0.8 of 1.7 seconds"),
+        (0.4, 1.2, None, None),  # half of it is there
+        (0.4, 0.8, None, None),
+        (0.4, None, None, None),
+    ],
+)
+def test_excerpts_that_are_mostly_behind_their_video_are_told(
+    tmp_path, start, end, frame_rate, told
+):
+    video = write_video(tmp_path / "a.mp4", 20)  # 0.8 seconds
+    adapter = Files([video], start=start, end=end, frame_rate=frame_rate)
+    found = {each.kind: each for each in survey(adapter, EncoderSettings()).oddities}
+    kind = "excerpts of which their videos have less than half"
+    assert (kind in found) == (told is not None)
+    if told:
+        assert found[kind].examples == (f"item 'clip0': {told}",)
+        assert not found[kind].fails
+
+
 def turn(path, matrix):
     """Write the four numbers that turn the picture into the header of an MP4 file."""
     a, b, c, d = (value << 16 for value in matrix)
