@@ -169,8 +169,10 @@ class Resumable:
     def _leave_what_is_behind(self) -> None:
         """Go to the next epoch, also from the midst of one where that is so wished."""
         self._leave_what_is_over()
-        place = self.cursor.epoch, self.cursor.position
-        if not self._goes_on and self.cursor.position and place != self._taken_up_at:
+        if self._taken_up_at == (self.cursor.epoch, self.cursor.position):
+            return
+        self._taken_up_at = None  # as somebody may come by there once more
+        if not self._goes_on and self.cursor.position:
             self.cursor.next_epoch()
 
     def _left_at(self, place: tuple[int, int]) -> _LeftAt:

@@ -85,6 +85,16 @@ def test_a_state_that_is_loaded_is_gone_on_with_by_any_loader(dataset, again):
     assert next(iter(loader)).epoch == 1
 
 
+def test_a_place_is_taken_up_once(dataset):
+    loader = loader_of(dataset, shuffle=False)
+    assert targets(itertools.islice(loader, 2)) == IN_ORDER[:2]
+    loader.load_state_dict(loader.state_dict())
+    assert targets(loader) == IN_ORDER[2:]
+    loader.set_epoch(0)
+    for _ in range(2):
+        assert targets(itertools.islice(loader, 2)) == IN_ORDER[:2]
+
+
 def test_the_length_is_that_of_a_whole_epoch_at_any_time(dataset):
     for options, length in (({}, 5), ({"drop_last": True}, 4)):
         loader = loader_of(dataset, seed=1, **options)
