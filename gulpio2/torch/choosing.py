@@ -147,10 +147,12 @@ def warn_of_untimed(
     untimed = [ids_of_untimed(reader) for reader in readers]
     if not any(untimed):
         return
-    found = [f"{id_!r} of {readers[n]!r}" for n, id_ in items if id_ in untimed[n]]
+    # Each once, in order: an item may have several samples.
+    found = dict.fromkeys(item for item in items if item[1] in untimed[item[0]])
     if found:
+        names = [*map(repr, readers)]
         _logger.warning(
             "%s: no times are stored with the frames, so that a sample by seconds ends "
             "in FrameTimeError. Leave these items out (indices=), or sample by index",
-            first_of(found, "item"),
+            first_of([f"{id_!r} of {names[n]}" for n, id_ in found], "item"),
         )

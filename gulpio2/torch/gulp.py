@@ -160,8 +160,7 @@ class GulpDataset(BaseDataset):
         """Give the number of an item's reader, and its id there."""
         if self._listing is not None:
             return self._listing.find(int(self._numbers[position]))
-        info = self._sample_at(position)
-        return info.get("source_idx", 0), info["id"]
+        return self.source.place_of(self._sample_at(position))
 
     def _take(self, source: BaseDataset, positions: npt.NDArray[np.int64]) -> None:
         if self._listing is None:

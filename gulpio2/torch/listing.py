@@ -148,7 +148,9 @@ def ids_of_untimed(reader: Any) -> set[str]:
     if directory is not None and directory._index is not None:
         return set(ids_without_times(directory._item_index.hold().columns))
     entries = reader.merged_meta_dict.items()
-    return {id_ for id_, entry in entries if not entry.get(EXTRAS_KEY, {}).get("pts")}
+    return {
+        id_ for id_, entry in entries if not (entry.get(EXTRAS_KEY) or {}).get("pts")
+    }
 
 
 def frame_times(reader: Any, id_: str, where: str) -> FrameTimes | None:

@@ -302,8 +302,12 @@ class GulpSource:
         info : mapping
             What `items` or `describe` gave.
         """
-        number = info["source_idx"] if len(self.readers) > 1 else 0
-        return self.readers[number], info["id"]
+        number, id_ = self.place_of(info)
+        return self.readers[number], id_
+
+    def place_of(self, info: Mapping[str, Any]) -> tuple[int, str]:
+        """Give the number of an item's reader, and its id there; as `find`."""
+        return info["source_idx"] if len(self.readers) > 1 else 0, info["id"]
 
     def __repr__(self) -> str:
         """Show the readers."""

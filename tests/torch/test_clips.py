@@ -251,6 +251,24 @@ def test_items_without_times_are_told_when_a_dataset_is_made(
     assert caplog.records == []
 
 
+def test_items_without_times_are_counted_once_however_many_samples_they_have(
+    make_directory, caplog
+):
+    class Windows(GulpClipDataset):
+        def parse_data_info(self, raw_data_info):
+            # Of one directory, where it is none of those that are read.
+            return [{**raw_data_info, "source_idx": 7} for _ in range(3)]
+
+    sampler = partial(sample_window_by_time, clip_length=2, period_seconds=0.1)
+    for counts, others in (([2], ""), ([2, 2], " and 1 other item")):
+        path = make_directory(f"of{len(counts)}", counts=counts)
+        caplog.clear()
+        dataset = Windows(path, sampler, sample_by="seconds")
+        assert len(dataset) == 3 * len(counts)
+        (line,) = caplog.messages
+        assert f"{dataset.source.readers[0]!r}{others}: no times" in line
+
+
 @pytest.mark.parametrize(
     "sampler",
     [
