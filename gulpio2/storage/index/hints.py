@@ -14,9 +14,12 @@ __all__ = ["hint_of", "hint_of_part"]
 
 # Texts in a condition, and Python's words that it may have.
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_BACKTICKED = re.compile("`[^`]*`")
+_IN_QUOTES = "; a text, as a date or an id, stands in quotes"
 _OF_CONDITIONS = frozenset({"and", "False", "in", "is", "None", "not", "or", "True"})
-# Digits behind a zero, with what they are a part of: no number to Python.
-_ZEROS = re.compile(r"(?<![\w.-])(?:\d+-)*0\d[\d-]*")
+# What begins as a number, with what follows it in dates, times and ids; not longer
+# than Python parses at any depth.
+_LIKE_NUMBERS = re.compile(r"(?<![\w.-])\d(?:[\w.:/-]{0,80}\w)?(?![\w:/-])")
 _SINGLE = re.compile(r"(?<![=!<>])=(?!=)")  # what stands for == elsewhere
 
 
@@ -30,19 +33,27 @@ def hint_of(text: str, names: Iterable[str]) -> str:
                 return f"; the column {name} stands in backticks, as `{name}`"
             if name not in _OF_CONDITIONS:
                 return f"; there is no column {name}, which would stand in backticks"
-    if found := _ZEROS.search(bare):
-        return f"; a text, as a date or an id, stands in quotes, as '{found[0]}'"
+    for found in _LIKE_NUMBERS.findall(_BACKTICKED.sub("", bare)):
+        try:
+            ast.parse(found, mode="eval")
+        except SyntaxError:
+            return f"{_IN_QUOTES}, as '{found}'"
     return "; equal is ==" if _SINGLE.search(text) else ""
 
 
 def hint_of_part(node: ast.expr, names: Container[str]) -> str:
-    """Say how a condition asks for what is in an object, where it names a key of one.
+    """Say how a condition asks for a key of an object, or for a date, where it does.
 
     Examples
     --------
     >>> print(hint_of_part(ast.parse("box.kind", mode="eval").body, {"box"}))
     . Objects are columns of JSON text: box.contains('"kind": "x"') where kind is a text
+    >>> print(hint_of_part(ast.parse("2026-10-12", mode="eval").body, ()))
+    ; a text, as a date or an id, stands in quotes, as '2026-10-12'
     """
+    if isinstance(node, ast.BinOp):
+        text = ast.unparse(node).replace(" ", "")
+        return f"{_IN_QUOTES}, as '{text}'" if re.fullmatch(r"[\d/-]+", text) else ""
     key = ""
     if isinstance(node, ast.Attribute):
         key = node.attr
