@@ -64,7 +64,7 @@ def _column(directory: GulpDirectory, name: str) -> Callable[[StoredItem], Any]:
         "bytes": lambda item: item.num_bytes,
     }
     key = name.removeprefix(_META)
-    return of_items.get(name) or (lambda item: item.meta.get(key))
+    return of_items.get(name) or (lambda item: item.meta.get(name, item.meta.get(key)))
 
 
 def _rank(value: Any) -> tuple[int, Any]:

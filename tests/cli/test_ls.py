@@ -329,6 +329,14 @@ def test_items_are_sorted_by_a_column(
     assert "".join(row["id"] for row in rows) == largest_first
 
 
+def test_a_key_may_begin_as_one_that_is_named_like_a_column(gulp2, tmp_path):
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("wb"):
+        for id_, n in {"a": 2, "b": 1}.items():
+            chunk.append(id_, {"meta.n": n}, make_frames(1, 8, 8))
+    assert gulp2("ls", tmp_path, "--sort", "meta.n").stdout.split() == ["b", "a"]
+
+
 def test_those_that_meet_a_condition_are_sorted(gulp2, uneven):
     command = ["ls", uneven, "[a-f]", "--where", "num_frames > 1", "--sort", "id"]
     assert gulp2(*command).stdout.split() == ["b", "c", "e", "f"]
