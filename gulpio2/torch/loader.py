@@ -234,7 +234,7 @@ class GulpLoader(Resumable):
         return self.cursor.batches_of(len(self.cursor), self._batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        """Give the rest of the epoch under way, then go to the next one.
+        """Give the epoch under way, or its rest (`go_on`), then go to the next one.
 
         Another iteration over the same loader ends with this, in whichever thread.
 
@@ -242,8 +242,7 @@ class GulpLoader(Resumable):
         ------
         Batch
             `state_dict` counts it already: save after the step that it was for. Left
-            before the end, the next iteration goes on with the batch after, if so
-            wished; left with the last one, with the next epoch.
+            with the last one, the next iteration is of the next epoch.
         """
         prefetcher, given = self._begin()
         if prefetcher is None:
@@ -354,10 +353,11 @@ class GulpLoader(Resumable):
 
     @in_turn
     def set_epoch(self, epoch: int) -> None:
-        """Go to an epoch; the one under way is gone on with, not begun again."""
+        """Go to an epoch; the one under way begins again unless it is gone on with."""
         if epoch != self.cursor.epoch:
             self.cursor.set_epoch(epoch)
             self._stop()
+        self._set_at = self.cursor.epoch, self.cursor.position
 
     @in_turn
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

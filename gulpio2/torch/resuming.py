@@ -47,6 +47,8 @@ class Resumable:
         # Whether an epoch that was left is gone on with, and where that is so anyway.
         self._goes_on = True
         self._taken_up_at: tuple[int, int] | None = None
+        # Where somebody has asked for the epoch that it is in.
+        self._set_at: tuple[int, int] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle, or copy, with a place in the run of its own."""
@@ -169,11 +171,12 @@ class Resumable:
     def _leave_what_is_behind(self) -> None:
         """Go to the next epoch, also from the midst of one where that is so wished."""
         self._leave_what_is_over()
-        if self._taken_up_at == (self.cursor.epoch, self.cursor.position):
+        place = self.cursor.epoch, self.cursor.position
+        if self._taken_up_at == place:
             return
         self._taken_up_at = None  # as somebody may come by there once more
         if not self._goes_on and self.cursor.position:
-            self.cursor.next_epoch()
+            self.cursor.set_epoch(self.epoch + (self._set_at != place))
 
     def _left_at(self, place: tuple[int, int]) -> _LeftAt:
         """Do so where the block is left by an exception, unless another moved on."""

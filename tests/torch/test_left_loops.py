@@ -95,6 +95,22 @@ def test_a_place_is_taken_up_once(dataset):
         assert targets(itertools.islice(loader, 2)) == IN_ORDER[:2]
 
 
+def test_an_epoch_that_was_left_can_be_asked_for_again(dataset):
+    loader = loader_of(dataset, seed=1, go_on=False)
+    first = targets(loader)
+    for number in range(4):
+        loader.set_epoch(0)
+        batches = iter(loader)
+        assert next(batches).targets.tolist() == first[0]
+        loader.set_epoch(0)  # within a loop it changes nothing
+        rest = itertools.islice(batches, number)
+        assert targets(rest) == first[1 : 1 + number]
+    assert next(iter(loader)).epoch == 1
+    loader.load_state_dict({**loader.state_dict(), "position": 4})
+    loader.set_epoch(1)  # where it was loaded it goes on
+    assert loader.batches_left == len(targets(loader)) == 3
+
+
 def test_the_length_is_that_of_a_whole_epoch_at_any_time(dataset):
     for options, length in (({}, 5), ({"drop_last": True}, 4)):
         loader = loader_of(dataset, seed=1, **options)
