@@ -177,12 +177,11 @@ class GulpLoader(Resumable):
         leaves = plain_datasets(dataset)
         dataset.full_init()
         self._has_targets = any(leaf.has_targets for leaf in leaves)
-        is_given = order is not None
         order = order_over(dataset, order, seed, shuffle=shuffle)
         self.dataset = dataset
         cursor = OrderCursor(order, rank=rank, num_ranks=num_ranks, drop_last=drop_last)
         super().__init__(cursor, max_corrupt)
-        self._goes_on = is_given or shuffle if go_on is None else bool(go_on)
+        self._goes_on = bool(shuffle if go_on is None else go_on)
         self._batch_size = require_number("batch_size", batch_size, 1)
         self.num_threads = threads
         self._prefetch = require_number("prefetch", prefetch, 1)

@@ -55,6 +55,7 @@ def test_a_validation_that_is_left_is_of_the_same_samples_each_time(dataset):
         ({"shuffle": False}, False),
         ({"shuffle": False, "go_on": True}, True),
         ({"order": PlainOrder(NUM_ITEMS, shuffle=False)}, True),
+        ({"order": PlainOrder(NUM_ITEMS, shuffle=False), "shuffle": False}, False),
         ({"order": PlainOrder(NUM_ITEMS, seed=2), "go_on": False}, False),
     ],
 )
