@@ -143,13 +143,14 @@ def look_at(reader: Any, id_: str) -> Mapping[str, Any]:
 
 
 def ids_of_untimed(reader: Any) -> set[str]:
-    """Give the items of which no frame has a time; of a view all of its directory's."""
+    """Give the items whose frames have no times; of a view all of its directory's."""
     directory = _directory_of(reader)
     if directory is not None and directory._index is not None:
         return set(ids_without_times(directory._item_index.hold().columns))
-    entries = reader.merged_meta_dict.items()
     return {
-        id_ for id_, entry in entries if not (entry.get(EXTRAS_KEY) or {}).get("pts")
+        id_
+        for id_, entry in reader.merged_meta_dict.items()
+        if entry["frame_info"] and not (entry.get(EXTRAS_KEY) or {}).get("pts")
     }
 
 

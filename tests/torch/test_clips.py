@@ -218,6 +218,7 @@ def test_items_without_times_are_told_when_a_dataset_is_made(
         for item in range(3):
             meta = {"note": '"pts"'}  # in the metadata it is none of the frames
             chunk.append(f"bare{item}", meta, make_frames(2, 8, 8))
+        chunk.append("empty", {}, [])  # of no frames it is another error
     map_ = mixed / meta_name(0)  # irregular to an index, which leaves it to the map
     entries = json.loads(map_.read_text())
     map_.write_text(json.dumps({id_: {"of": 1, **e} for id_, e in entries.items()}))

@@ -77,13 +77,15 @@ def indexed_blocks(index: Index) -> Iterator[ItemBlock] | None:
 def ids_without_times(columns: Columns) -> Iterator[str]:
     """Give the ids of items whose frames have no times, by the text of their extras.
 
-    Those of an entry that is irregular are in its map alone: it counts as having some.
+    Not of those without frames. The times of an entry that is irregular are in its map
+    alone: it counts as having some.
     """
     for start in range(0, len(columns), _BLOCK):
         bounds = columns.extras_bounds[start : start + _BLOCK + 1].tolist()
         text = columns.extras_text[bounds[0] : bounds[-1]].tobytes()
         if text.count(_TIMES) < len(bounds) - 1:
-            has_some = columns.flags[start : start + _BLOCK] & IRREGULAR
+            is_irregular = (columns.flags[start : start + _BLOCK] & IRREGULAR) != 0
+            has_some = is_irregular | (columns.num_frames[start : start + _BLOCK] == 0)
             for row, (one, two) in enumerate(pairwise(bounds)):
                 found = text.find(_TIMES, one - bounds[0], two - bounds[0]) >= 0
                 if not (found or has_some[row]):
