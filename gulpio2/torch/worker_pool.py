@@ -185,7 +185,7 @@ def _said_of_slow(worker: _Worker, task: Task) -> str:
         f"worker {worker.number} of the loader (process {worker.process.pid}) has been "
         f"at {_named(task)} of the dataset for {_SLOW_SECONDS:g} s, and is still "
         "waited for. Where it hangs, kill it: the iteration then ends with a "
-        "WorkerEndedError, and the next one goes on"
+        "WorkerEndedError, and the next one starts others"
     )
 
 

@@ -471,6 +471,7 @@ def test_a_worker_that_is_stopped_is_named_and_waited_for(dataset, monkeypatch, 
     (said,) = {record.getMessage() for record in caplog.records}
     assert f"(process {victim}) has been at samples" in said
     assert "for 0.2 s" in said
+    assert said.endswith("and the next one starts others")
     loader.close()
 
 
