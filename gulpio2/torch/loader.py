@@ -57,7 +57,7 @@ class GulpLoader(Resumable):
         Mixed, balanced or another order over the samples of the dataset. Default: each
         sample once an epoch.
     seed, shuffle : int, bool
-        Of the default order.
+        Of the default order. `shuffle` also decides the default of `go_on`.
     rank, num_ranks : int, optional
         This process's share. Default: those of ``torch.distributed`` where it runs.
     drop_last : bool, default False
