@@ -102,7 +102,7 @@ def settling_output(program: str) -> Iterator[Callable[[str], None]]:
     callable
         Prints a text as it is.
     """
-    from gulpio2.storage.handles import fill_standard_descriptors
+    from gulpio2.storage.descriptors import fill_standard_descriptors
 
     fill_standard_descriptors()  # before anything is opened
     lost: list[OSError] = []

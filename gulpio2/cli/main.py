@@ -237,7 +237,7 @@ def gulp2() -> None:
     A gulp directory holds every frame of a dataset as a JPEG of its own, in chunks of
     many items, with a map of where each one is.
     """
-    from gulpio2.storage.handles import fill_standard_descriptors
+    from gulpio2.storage.descriptors import fill_standard_descriptors
 
     fill_standard_descriptors()  # before a command opens anything
 

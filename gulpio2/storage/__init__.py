@@ -4,6 +4,7 @@
 * `local`: a folder of this machine, written so that a crash leaves old or new.
 * `local_writer`: a file of it that is being written, only ever at its end.
 * `map_file`: the file of a map, by a serializer that may be a client's own.
+* `descriptors`: opened also where a process has as many as it may have.
 * `handles`: open files for reading, few at a time, safe under threads and forks.
 * `data_file`: one as a whole: opened, compared with its map, or about to be begun.
 * `beside_writers`: changing a chunk that others append to.

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import os
-import resource
 import stat
 import threading
-import time
-import weakref
 from collections import OrderedDict, deque
 from functools import partial
 from itertools import starmap
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gulpio2.errors import LockedError
 from gulpio2.forks import renew_in_children
+from gulpio2.storage.descriptors import (
+    STANDARD,
+    add_pool,
+    fill_standard_descriptors,
+    keep_to_share,
+    letting_go,
+    open_descriptor,
+)
 from gulpio2.storage.reads import range_error, read_fully, read_into
 from gulpio2.storage.refusals import not_opened, refused
 
@@ -26,151 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gulpio2.format.plan import Read
-    from gulpio2.types import StrPath
 
-__all__ = [
-    "HandlePool",
-    "fill_standard_descriptors",
-    "letting_go",
-    "open_descriptor",
-    "open_regular",
-    "read_once",
-]
-
-T = TypeVar("T")
+__all__ = ["HandlePool", "read_once"]
 
 # Files. A directory of Kinetics-400 has some 2,400 chunks and the usual limit of a
 # process is 1,024 open files, which the training script needs as well.
 DEFAULT_MAX_OPEN = 64
-# Of the files that a process may have open, one in so many is for all pools together;
-# the rest is the program's. Of the usual 1,024 that is four full pools.
-_SHARE = 4
-_STANDARD = 2  # the last descriptor of stdin, stdout and stderr
-_TOO_MANY = (errno.EMFILE, errno.ENFILE)
-# Seconds to wait where there is nothing to let go of: files that another thread closes
-# just now are in no pool any more, and still open.
-_PAUSES = (0.001, 0.004, 0.016)
 # Times that a file is opened, if each time another has its path afterwards.
 _TRIES = 10
-
-_pools: weakref.WeakSet[HandlePool] = weakref.WeakSet()
-# Held while the set changes or is copied. May be taken by who holds a pool's lock, and
-# its holder takes no other.
-_pools_lock = threading.Lock()
-
-
-def _renew_pools_lock() -> None:
-    global _pools_lock  # see `gulpio2.forks`
-    _pools_lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_renew_pools_lock)
-
-
-def _release_idle(more_than: int = 0) -> bool:
-    """Let go of the files of all pools of this process, if they are more than so many.
-
-    Returns
-    -------
-    bool
-        Whether there were any. Those that a thread reads from stay open until it is
-        done; see `_Handle`.
-    """
-    with _pools_lock:
-        pools = list(_pools)
-    if sum(len(pool._handles) for pool in pools) <= more_than:
-        return False
-    for pool in pools:
-        # Replaced, which needs no lock: two threads that waited for each other's pools
-        # would wait for ever. One that is at work on the old files goes on with them.
-        pool._handles = OrderedDict()
-    return True
-
-
-def _keep_to_share(newest: int) -> None:
-    """Let go of all files where the pools hold more than their share of descriptors."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # The system gives the lowest free number: before one is so high, there cannot be so
-    # many, and need not be counted.
-    if limit != resource.RLIM_INFINITY and newest >= limit // _SHARE:
-        _release_idle(limit // _SHARE)
-
-
-def open_descriptor(path: StrPath, flags: int, mode: int = 0o777) -> int:
-    """Open as ``os.open`` does; if too many are open, without those of idle files.
-
-    The descriptor is never one of the standard streams: see
-    `fill_standard_descriptors`.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened.
-    """
-    fd = letting_go(lambda: os.open(path, flags | os.O_CLOEXEC, mode))
-    if fd > _STANDARD:
-        return fd
-    try:
-        return letting_go(lambda: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _STANDARD + 1))
-    finally:
-        os.close(fd)
-        fill_standard_descriptors()
-
-
-def fill_standard_descriptors() -> None:
-    """Put ``/dev/null`` in the place of each standard stream that is closed.
-
-    Where a program is started with stderr closed, the next thing that is opened gets
-    its number: a data file, or a pipe to a worker. The warnings that libraries of C
-    write to stderr would go into it.
-    """
-    with contextlib.suppress(OSError):  # nothing is in its place, or no room for more
-        # The system gives the lowest free number.
-        while (fd := os.open(os.devnull, os.O_RDWR)) <= _STANDARD:
-            os.set_inheritable(fd, True)  # noqa: FBT003  # or it is closed in children
-        os.close(fd)
-
-
-def letting_go(action: Callable[[], T]) -> T:
-    """Do what needs a descriptor; if too many are open, without those of idle files.
-
-    Raises
-    ------
-    OSError
-        As the action does, which is repeated where that may help.
-    """
-    pauses = iter(_PAUSES)
-    while True:
-        try:
-            return action()
-        except OSError as cause:
-            if cause.errno not in _TOO_MANY:
-                raise
-            if _release_idle():
-                continue
-            # There are none, but perhaps for another thread that just lets go of them.
-            pause = next(pauses, None)
-            if pause is None:
-                raise
-        time.sleep(pause)
-
-
-def open_regular(path: str) -> int:
-    """Open a file for reading, and nothing but a file: a pipe would wait for ever.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened, or is no regular file.
-    """
-    fd = open_descriptor(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", path)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
 
 
 class _Handle:
@@ -194,7 +60,7 @@ class _Handle:
         # It may be a pipe by now, which would be waited for.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         letting_go(lambda: opened.extend(map(os.open, (path,), (flags,))))
-        if opened[0] <= _STANDARD:
+        if opened[0] <= STANDARD:
             opened.append(open_descriptor(path, flags))
             os.close(opened.pop(0))
             fill_standard_descriptors()  # one was this file's until now
@@ -236,11 +102,22 @@ class HandlePool:
         self.on_open: Callable[[str, int], bool] | None = None
         self._handles: OrderedDict[str, _Handle] = OrderedDict()
         renew_in_children(self, HandlePool._renew_lock)
-        with _pools_lock:
-            _pools.add(self)
+        add_pool(self)
 
     def _renew_lock(self) -> None:
         self._lock = threading.Lock()
+
+    @property
+    def num_open(self) -> int:
+        """How many files it keeps open."""
+        return len(self._handles)
+
+    def let_go(self) -> None:
+        """Let go of every file, without a lock.
+
+        A thread that is at work on the old files goes on with them.
+        """
+        self._handles = OrderedDict()
 
     def read_at(self, path: str, offset: int, length: int) -> bytes:
         """Read exactly `length` bytes from `offset`.
@@ -331,7 +208,7 @@ class HandlePool:
             del handles  # what is let go of meanwhile would stay open by it
             # Under the lock: a file that `close` was to let go of must not come after.
             handle = self._watched(path)
-            _keep_to_share(handle.fd)
+            keep_to_share(handle.fd)
             handles = self._handles
             handles[path] = handle
             if len(handles) > self.max_open:

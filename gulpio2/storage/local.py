@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import partial_name
-from gulpio2.storage.handles import (
-    HandlePool,
-    letting_go,
-    open_descriptor,
-    open_regular,
-)
+from gulpio2.storage.descriptors import letting_go, open_descriptor, open_regular
+from gulpio2.storage.handles import HandlePool
 from gulpio2.storage.leftovers import removed_on_error
 from gulpio2.storage.local_writer import ExtendingWriter, LocalWriter
 from gulpio2.storage.locks import lock_folder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import ChunkMismatchError, LockedError, StorageError
 from gulpio2.storage.base import WRITTEN_AT_ONCE
-from gulpio2.storage.handles import open_descriptor
+from gulpio2.storage.descriptors import open_descriptor
 from gulpio2.storage.locks import lock_file
 from gulpio2.storage.paths import is_at
 from gulpio2.storage.refusals import refused

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError, StorageError
 from gulpio2.format.layout import is_partial_of
-from gulpio2.storage.handles import open_descriptor
+from gulpio2.storage.descriptors import open_descriptor
 from gulpio2.storage.paths import is_at, is_there
 from gulpio2.storage.refusals import refused
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import LockedError
 from gulpio2.format.layout import partial_name
-from gulpio2.storage.handles import open_descriptor
+from gulpio2.storage.descriptors import open_descriptor
 from gulpio2.storage.locks import WriterLock, share_locks
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from gulpio2.errors import StorageError, StorageNotFoundError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import data_name, meta_name
 from gulpio2.storage.beside_writers import wait_for_map
-from gulpio2.storage.handles import open_descriptor, open_regular
+from gulpio2.storage.descriptors import open_descriptor, open_regular
 from gulpio2.storage.index.building import check_ids, columns_of_map
 from gulpio2.storage.index.columns import (
     Columns,

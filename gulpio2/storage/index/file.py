@@ -38,7 +38,7 @@ import numpy as np
 from gulpio2._optional import require
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.layout import INDEX_NAME, meta_name
-from gulpio2.storage.handles import open_regular
+from gulpio2.storage.descriptors import open_regular
 from gulpio2.storage.index.arrays import array_over, texts_over
 from gulpio2.storage.index.arrow_file import read_layout
 from gulpio2.storage.index.columns import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gulpio2.errors import StorageError
 from gulpio2.format.layout import INDEX_NAME
-from gulpio2.storage.handles import letting_go
+from gulpio2.storage.descriptors import letting_go
 from gulpio2.storage.index.file import NewerIndexError, map_index
 from gulpio2.storage.paths import path_in
 from gulpio2.storage.refusals import refused
