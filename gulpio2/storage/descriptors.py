@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STANDARD",
+    "TOO_MANY",
     "add_pool",
     "fill_standard_descriptors",
     "keep_to_share",
@@ -34,7 +35,7 @@ T = TypeVar("T")
 # the rest is the program's. Of the usual 1,024 that is four full pools.
 _SHARE = 4
 STANDARD = 2  # the last descriptor of stdin, stdout and stderr
-_TOO_MANY = (errno.EMFILE, errno.ENFILE)
+TOO_MANY = (errno.EMFILE, errno.ENFILE)
 # Seconds to wait where there is nothing to let go of: files that another thread closes
 # just now are in no pool any more, and still open.
 _PAUSES = (0.001, 0.004, 0.016)
@@ -145,7 +146,7 @@ def letting_go(action: Callable[[], T]) -> T:
         try:
             return action()
         except OSError as cause:
-            if cause.errno not in _TOO_MANY:
+            if cause.errno not in TOO_MANY:
                 raise
             if _release_idle():
                 continue

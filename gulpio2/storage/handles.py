@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import threading
+import weakref
 from collections import OrderedDict, deque
 from functools import partial
 from itertools import starmap
@@ -16,6 +17,7 @@ from gulpio2.errors import LockedError
 from gulpio2.forks import renew_in_children
 from gulpio2.storage.descriptors import (
     STANDARD,
+    TOO_MANY,
     add_pool,
     fill_standard_descriptors,
     keep_to_share,
@@ -70,6 +72,10 @@ class _Handle:
         # Bytes known to be there; the file may have grown since.
         self.size = 0
 
+    def close(self) -> None:
+        """Close it before the last reference goes, where no reader has one."""
+        self._end()
+
     def holds(self, end: int) -> bool:
         """Tell whether the file reaches up to this byte."""
         if end > self.size:
@@ -84,11 +90,33 @@ class _Handle:
     __del__ = property(attrgetter("_end"))
 
 
+class _Opening:
+    """A file that one thread opens, at its end or not; others who want it wait."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._thread = 0
+        # Not the file itself: after an interrupt this may stay.
+        self._handle: weakref.ref[_Handle] | None = None
+
+    def has(self, handle: _Handle | None) -> None:
+        """Note what is open so far and in no pool yet, for children."""
+        self._thread = threading.get_ident()
+        self._handle = None if handle is None else weakref.ref(handle)
+
+    def end_in_child(self) -> None:
+        """Close what a thread has opened that is not there to go on."""
+        handle = None if self._handle is None else self._handle()
+        if handle is not None and self._thread != threading.get_ident():
+            handle.close()
+
+
 class HandlePool:
     """Descriptors by path, the least recently used closed first.
 
     Positional reads share no file offset, so one descriptor serves all threads, and
-    also a forked child.
+    also a forked child. Threads open as many files at once as they are, and what is
+    open already waits for none of them.
 
     All pools of a process share a quarter of the files that it may have open. Where
     that is not enough, or nothing can be opened any more, all let go of theirs.
@@ -101,11 +129,19 @@ class HandlePool:
         # opened. It must not read through this pool.
         self.on_open: Callable[[str, int], bool] | None = None
         self._handles: OrderedDict[str, _Handle] = OrderedDict()
+        # What threads open just now. One that was interrupted may stay, and is no more
+        # than a lock that nobody holds.
+        self._openings: dict[str, _Opening] = {}
+        self._num_opened = 0  # so far
+        self._closings = object()  # another one after each `close`
         renew_in_children(self, HandlePool._renew_lock)
         add_pool(self)
 
     def _renew_lock(self) -> None:
         self._lock = threading.Lock()
+        left, self._openings = self._openings, {}
+        for opening in left.values():
+            opening.end_in_child()
 
     @property
     def num_open(self) -> int:
@@ -205,20 +241,64 @@ class HandlePool:
             if handle is not None:
                 handles.move_to_end(path)
                 return handle
-            del handles  # what is let go of meanwhile would stay open by it
-            # Under the lock: a file that `close` was to let go of must not come after.
-            handle = self._watched(path)
-            keep_to_share(handle.fd)
-            handles = self._handles
-            handles[path] = handle
-            if len(handles) > self.max_open:
-                handles.popitem(last=False)
-            return handle
+        del handles  # what is let go of meanwhile would stay open by it
+        while True:
+            before = self._num_opened
+            try:
+                return self._opened(path)
+            except OSError as cause:
+                if cause.errno not in TOO_MANY or not self._have_others_opened(before):
+                    raise
 
-    def _watched(self, path: str) -> _Handle:
+    def _have_others_opened(self, before: int) -> bool:
+        """Wait for what others open just now; tell whether anything was opened.
+
+        They may have the descriptors that there are, and let go of them.
+        """
+        with self._lock:
+            others = [each for each in self._openings.values() if each.lock.locked()]
+        for other in others:
+            with other.lock:
+                pass
+        return self._num_opened != before
+
+    def _opened(self, path: str) -> _Handle:
+        """Open a file that no other thread opens, or give what another has opened."""
+        while True:
+            with self._lock:
+                opening = self._openings.setdefault(path, _Opening())
+            with opening.lock:
+                with self._lock:
+                    handle = self._handles.get(path)
+                    if handle is not None:
+                        return handle
+                    is_own = self._openings.setdefault(path, opening) is opening
+                    closings = self._closings
+                if is_own:  # else it is opened by who came after the one before
+                    try:
+                        return self._kept(path, opening, closings)
+                    finally:
+                        self._openings.pop(path, None)
+
+    def _kept(self, path: str, opening: _Opening, closings: object) -> _Handle:
+        handle = self._watched(path, opening)
+        keep_to_share(handle.fd)
+        dropped = None  # closed when the lock is let go of
+        with self._lock:
+            self._num_opened += 1
+            opening.has(None)  # before a child has it by the pool
+            if self._closings is closings:  # else `close` was to let go of it
+                self._handles[path] = handle
+                if len(self._handles) > self.max_open:
+                    dropped = self._handles.popitem(last=False)
+        del dropped
+        return handle
+
+    def _watched(self, path: str, opening: _Opening) -> _Handle:
         """Open a file, and again where another has its path by the time of a look."""
         for _ in range(_TRIES):
             handle = _open(path)
+            opening.has(handle)
             if self.on_open is None or self.on_open(path, handle.fd):
                 return handle
         raise LockedError(
@@ -232,6 +312,7 @@ class HandlePool:
         with self._lock:
             # Whole at any moment, as a fork may come while a file is closed.
             let_go, self._handles = self._handles, OrderedDict()
+            self._closings = object()
         let_go.clear()
 
     def __getstate__(self) -> dict[str, Any]:

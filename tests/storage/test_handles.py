@@ -13,7 +13,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -392,6 +392,7 @@ def test_an_interrupt_at_any_line_leaves_no_file_open_and_is_not_lost(paths):
     pool, before = HandlePool(max_open=1), open_descriptors()
     around = {"__init__", "__del__", "_open", "letting_go", "keep_to_share"}
     around |= {"open_regular", "open_descriptor", "<lambda>"}
+    around |= {"_watched", "has", "close"}
     files = {handles.__file__, descriptors.__file__}
     for line in itertools.count():
         lines_left = line
@@ -435,6 +436,176 @@ def test_a_descriptor_is_read_wherever_its_offset_is(paths):
         assert os.lseek(fd, 0, os.SEEK_CUR) == 80
     finally:
         os.close(fd)
+
+
+# --- several at once ------------------------------------------------------------------
+
+
+class Gate:
+    """Keeps whoever comes to it until it is open; takes the place of ``os.open``."""
+
+    def __init__(self, *paths: str) -> None:
+        self.paths = paths
+        self.came = threading.Semaphore(0)
+        self.is_open = threading.Event()
+        self.really_open = os.open
+
+    def __call__(self, path: Any, flags: int, mode: int = 0o777) -> int:
+        self.look(path)
+        return self.really_open(path, flags, mode)
+
+    def look(self, path: Any, _: object = None) -> bool:
+        """Keep who opens one of the paths; as `HandlePool.on_open`."""
+        if path in self.paths:
+            self.came.release()
+            assert self.is_open.wait(30)
+        return True
+
+
+def test_what_is_open_is_read_while_another_thread_opens_a_file(paths, monkeypatch):
+    pool, gate = HandlePool(), Gate(paths[1])
+    pool.read_at(paths[0], 0, 1)
+    monkeypatch.setattr(os, "open", gate)
+    with ThreadPoolExecutor(2) as threads:
+        slow = threads.submit(pool.read_at, paths[1], 0, 1)
+        assert gate.came.acquire(timeout=30)
+        try:
+            assert threads.submit(pool.read_at, paths[0], 0, 1).result(10) == b"\0"
+            pool.close()
+            assert threads.submit(pool.read_at, paths[2], 0, 1).result(10) == b"\x02"
+            assert not slow.done()
+        finally:
+            gate.is_open.set()
+        assert slow.result() == b"\x01"
+
+
+def test_as_many_files_are_opened_at_once_as_there_are_threads(paths, monkeypatch):
+    pool, gate = HandlePool(), Gate(*paths)
+    monkeypatch.setattr(os, "open", gate)
+    with ThreadPoolExecutor(8) as threads:
+        found = [threads.submit(pool.read_at, path, 0, 1) for path in paths]
+        try:
+            for _ in paths:
+                assert gate.came.acquire(timeout=10)
+        finally:
+            gate.is_open.set()
+        assert [each.result()[0] for each in found] == list(range(8))
+
+
+def test_a_file_is_opened_once_for_all_threads_that_want_it(
+    paths, tmp_path, monkeypatch
+):
+    pool, gate = HandlePool(), Gate(paths[3])
+    monkeypatch.setattr(os, "open", gate)
+    with ThreadPoolExecutor(8) as threads:
+        found = [threads.submit(pool.read_at, paths[3], n, 1) for n in range(8)]
+        assert gate.came.acquire(timeout=30)
+        assert not gate.came.acquire(timeout=0.2)  # the others have begun by then
+        gate.is_open.set()
+        assert b"".join(each.result() for each in found) == b"\x03\1\2\3\4\5\6\7"
+    assert not gate.came.acquire(blocking=False)
+    assert open_paths(tmp_path) == [paths[3]]
+    assert pool._openings == {}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, StorageError])
+def test_who_waited_for_an_open_that_failed_opens_the_file(
+    paths, tmp_path, monkeypatch, error
+):
+    pool, gate, first = HandlePool(), Gate(paths[3]), threading.Event()
+
+    def fail_once(path: str, fd: int) -> bool:
+        gate.look(path)
+        if not first.is_set():
+            first.set()
+            raise error
+        return True
+
+    pool.on_open = fail_once
+    with ThreadPoolExecutor(2) as threads:
+        found = [threads.submit(pool.read_at, paths[3], 0, 1) for _ in range(2)]
+        assert gate.came.acquire(timeout=30)
+        assert not gate.came.acquire(timeout=0.2)  # the other waits
+        gate.is_open.set()
+        assert {type(each.exception()) for each in found} == {error, type(None)}
+    del found  # the error has the file by its traceback
+    assert open_paths(tmp_path) == [paths[3]]
+    assert pool._openings == {}
+
+
+def test_what_is_opened_beside_a_close_does_not_stay_open(paths, tmp_path, monkeypatch):
+    pool, gate = HandlePool(), Gate(paths[3])
+    monkeypatch.setattr(os, "open", gate)
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(pool.read_at, paths[3], 0, 1)
+        assert gate.came.acquire(timeout=30)
+        pool.close()
+        gate.is_open.set()
+        assert found.result() == b"\x03"
+    assert open_paths(tmp_path) == []
+
+
+def test_a_child_that_is_forked_while_a_thread_opens_has_nothing_of_it(paths, tmp_path):
+    pool, gate = HandlePool(), Gate(paths[3])
+    pool.read_at(paths[0], 0, 1)
+    pool.on_open = gate.look  # the file is open then
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(pool.read_at, paths[3], 0, 1)
+        assert gate.came.acquire(timeout=30)
+
+        def read() -> int:
+            signal.alarm(20)
+            gate.is_open.set()
+            assert open_paths(tmp_path) == [paths[0]]
+            assert pool.read_at(paths[3], 0, 1) == b"\x03"
+            assert open_paths(tmp_path) == [paths[0], paths[3]]
+            return 0
+
+        status = status_of(forked(read))
+        gate.is_open.set()
+        assert found.result() == b"\x03"
+    assert status == 0
+
+
+def test_a_child_keeps_a_file_that_a_thread_has_just_put_into_the_pool(paths):
+    pool, gate = HandlePool(), Gate(paths[3])
+
+    class Slow(dict[str, Any]):
+        """Takes its time to forget that a file is being opened."""
+
+        def pop(self, path: str, default: object = None) -> Any:
+            gate.look(path)
+            return super().pop(path, default)
+
+    pool._openings = Slow()
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(pool.read_at, paths[3], 0, 1)
+        assert gate.came.acquire(timeout=30)
+        child = forked(lambda: pool.read_at(paths[3], 0, 1) != b"\x03")
+        gate.is_open.set()
+        assert found.result() == b"\x03"
+    assert status_of(child) == 0
+
+
+def test_a_child_of_who_opens_a_file_goes_on_with_it(paths):
+    pool = HandlePool()
+    parent, children = os.getpid(), list[int]()
+
+    def fork(path: str, fd: int) -> bool:  # as a program may, on a signal
+        if os.getpid() == parent and not children:
+            children.append(os.fork())
+        return True
+
+    pool.on_open = fork
+    status = 255
+    try:
+        assert pool.read_at(paths[3], 0, 1) == b"\x03"
+        assert pool.read_at(paths[3], 1, 1) == b"\x01"
+        status = 0
+    finally:
+        if os.getpid() != parent:
+            os._exit(status)
+    assert status_of(children[0]) == 0
 
 
 # --- too many open files ------------------------------------------------------------
@@ -516,6 +687,30 @@ def test_where_the_program_has_all_files_open_the_limit_is_named(paths):
     with limited(0), pytest.raises(StorageError, match="Raise the limit") as caught:
         pool.read_at(paths[0], 0, 1)
     assert caught.value.errno == errno.EMFILE
+
+
+def test_who_can_open_nothing_waits_for_those_who_are_opening(paths, monkeypatch):
+    # As many threads as they are may be opening at once, and have all that there are.
+    pool, gate, refusals = HandlePool(), Gate(*paths[:2]), threading.Semaphore(0)
+
+    def counted(path: Any, flags: int, mode: int = 0o777) -> int:
+        try:
+            return gate.really_open(path, flags, mode)
+        except OSError:
+            refusals.release()
+            raise
+
+    pool.on_open = gate.look
+    with limited(2), ThreadPoolExecutor(3) as threads:
+        found = [threads.submit(pool.read_at, path, 0, 1) for path in paths[:2]]
+        for _ in found:
+            assert gate.came.acquire(timeout=30)
+        monkeypatch.setattr(os, "open", counted)
+        found.append(threads.submit(pool.read_at, paths[2], 0, 1))
+        for _ in range(4):  # as often as is tried
+            assert refusals.acquire(timeout=30)
+        gate.is_open.set()
+        assert [each.result()[0] for each in found] == [0, 1, 2]
 
 
 def test_a_file_that_a_thread_reads_from_is_not_closed_under_it(paths, monkeypatch):
