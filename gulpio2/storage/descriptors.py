@@ -22,6 +22,7 @@ __all__ = [
     "STANDARD",
     "TOO_MANY",
     "add_pool",
+    "files_of_a_pool",
     "fill_standard_descriptors",
     "keep_to_share",
     "letting_go",
@@ -32,8 +33,10 @@ __all__ = [
 T = TypeVar("T")
 
 # Of the files that a process may have open, one in so many is for all pools together;
-# the rest is the program's. Of the usual 1,024 that is four full pools.
-_SHARE = 4
+# the rest is the program's. That is two full pools, as of training and validation.
+_SHARE, _POOLS = 4, 2
+# Files of a pool: a directory of Kinetics-400 has some 2,400 chunks.
+_FEWEST, _MOST = 64, 4096
 STANDARD = 2  # the last descriptor of stdin, stdout and stderr
 TOO_MANY = (errno.EMFILE, errno.ENFILE)
 # Seconds to wait where there is nothing to let go of: files that another thread closes
@@ -96,6 +99,17 @@ def keep_to_share(newest: int) -> None:
     # many, and need not be counted.
     if limit != resource.RLIM_INFINITY and newest >= limit // _SHARE:
         _release_idle(limit // _SHARE)
+
+
+def files_of_a_pool() -> int:
+    """Give the number of files that a pool keeps open where nobody says.
+
+    An eighth of those that the process may have open, at least 64 and 4,096 at most.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return _MOST
+    return min(max(limit // (_SHARE * _POOLS), _FEWEST), _MOST)
 
 
 def open_descriptor(path: StrPath, flags: int, mode: int = 0o777) -> int:

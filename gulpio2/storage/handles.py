@@ -19,6 +19,7 @@ from gulpio2.storage.descriptors import (
     STANDARD,
     TOO_MANY,
     add_pool,
+    files_of_a_pool,
     fill_standard_descriptors,
     keep_to_share,
     letting_go,
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["HandlePool", "read_once"]
 
-# Files. A directory of Kinetics-400 has some 2,400 chunks and the usual limit of a
-# process is 1,024 open files, which the training script needs as well.
-DEFAULT_MAX_OPEN = 64
 # Times that a file is opened, if each time another has its path afterwards.
 _TRIES = 10
 
@@ -48,6 +46,8 @@ class _Handle:
     never closes a file under a reading thread. No line of Python is between the
     descriptor and this object, where an interrupt would lose one, or be lost itself.
     """
+
+    __slots__ = ("__weakref__", "_end", "fd", "size")  # there may be thousands
 
     def __init__(self, path: str) -> None:
         opened: list[int] = []
@@ -114,6 +114,13 @@ class _Opening:
 class HandlePool:
     """Descriptors by path, the least recently used closed first.
 
+    Parameters
+    ----------
+    max_open : int, optional
+        Files that it keeps open. Default: see `files_of_a_pool`.
+
+    Notes
+    -----
     Positional reads share no file offset, so one descriptor serves all threads, and
     also a forked child. Threads open as many files at once as they are, and what is
     open already waits for none of them.
@@ -122,8 +129,8 @@ class HandlePool:
     that is not enough, or nothing can be opened any more, all let go of theirs.
     """
 
-    def __init__(self, max_open: int = DEFAULT_MAX_OPEN) -> None:
-        self.max_open = max_open
+    def __init__(self, max_open: int | None = None) -> None:
+        self.max_open = files_of_a_pool() if max_open is None else max_open
         # Called with the path of each file that was opened, and its descriptor, before
         # it is read; may raise. False: another file has the path by now, and is to be
         # opened. It must not read through this pool.

@@ -713,6 +713,15 @@ def test_who_can_open_nothing_waits_for_those_who_are_opening(paths, monkeypatch
         assert [each.result()[0] for each in found] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("limit", "number"), [(256, 64), (1024, 128), (16_384, 2048), (10**6, 4096)]
+)
+def test_more_files_stay_open_where_a_process_may_have_more(limit, number, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    assert HandlePool().max_open == number
+    assert HandlePool(7).max_open == 7
+
+
 def test_a_file_that_a_thread_reads_from_is_not_closed_under_it(paths, monkeypatch):
     reading, go_on = threading.Event(), threading.Event()
     pread = os.pread
