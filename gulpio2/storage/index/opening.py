@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import time
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gulpio2.errors import MapChangedError, MetaFileError
+from gulpio2.errors import MapChangedError, MetaFileError, StorageExistsError
 from gulpio2.format.layout import INDEX_NAME, is_partial_of
 from gulpio2.format.scan import UnusualMapError
 from gulpio2.storage.index.composing import (
@@ -198,6 +199,7 @@ class _Maker:
         self._known = None
         if states is None:
             states = map_states(folder, self._numbers)
+        before = _identity_of(folder)
         old, may_replace = load_index(folder) if trust else (None, False)
         if (
             old is not None
@@ -227,11 +229,35 @@ class _Maker:
             return content, True
         if lost_maps(folder, content.chunks, old):
             return content, False  # a repair takes from the file what nothing else has
-        if may_replace and self._may_write and _write(folder, content):
-            written, _ = load_index(folder)
-            if written is not None and np.array_equal(written.chunks, content.chunks):
-                return written, True
+        if may_replace:
+            # Others who opened the directory at the same time may have been quicker.
+            found = _made_since(folder, before, content)
+            if found is None and self._may_write:
+                _write(folder, content, before)
+                found = _made_since(folder, before, content)
+            if found is not None:
+                return found, True
         return content, False
+
+
+def _identity_of(folder: str) -> tuple[int, int, int] | None:
+    """Give what is another where the file of the index is; None if there is none."""
+    try:
+        state = os.lstat(path_in(folder, INDEX_NAME))  # what is replaced
+    except OSError:
+        return None
+    return state.st_ino, state.st_mtime_ns, state.st_size
+
+
+def _made_since(
+    folder: str, before: tuple[int, int, int] | None, content: IndexContent
+) -> IndexContent | None:
+    """Give what is in the file, if it is another one by now, and of the same maps."""
+    if _identity_of(folder) in (before, None):
+        return None
+    made, _ = load_index(folder)
+    is_same = made is not None and np.array_equal(made.chunks, content.chunks)
+    return made if is_same else None
 
 
 def _are_sums_of(wanted: npt.NDArray[np.int64], content: IndexContent) -> bool:
@@ -246,20 +272,21 @@ def _are_sums_of(wanted: npt.NDArray[np.int64], content: IndexContent) -> bool:
     )
 
 
-def _write(folder: str, content: IndexContent) -> bool:
-    """Write the file if the folder allows it."""
+def _write(
+    folder: str, content: IndexContent, before: tuple[int, int, int] | None
+) -> None:
+    """Write the file if the folder allows it, in the place of the one before."""
     if not len(content.columns) or not os.access(folder, os.W_OK):
-        return False
-    store = UnlessChanged(folder, content)
+        return
+    store = _UnlessMade(folder, content, before)
     try:
         write_index(store, content.columns, content.lookup, content.chunks)
+    except StorageExistsError as cause:
+        _logger.debug("%s", cause)
     except (OSError, MapChangedError, ImportError) as cause:
         _logger.info("the index of %s stays in memory: %s", folder, cause)
-        return False
     except Exception:  # whatever it is: the file is optional, and opening is not
         _logger.warning("the index of %s stays in memory", folder, exc_info=True)
-        return False
-    return True
 
 
 class UnlessChanged(LocalStore):
@@ -293,3 +320,41 @@ class UnlessChanged(LocalStore):
                     f"a map in {self.folder} has changed while an index was made of it"
                 )
             yield writer
+
+
+class _UnlessMade(UnlessChanged):
+    """Puts an index in place, unless another process has done so meanwhile.
+
+    A file that is replaced stays to those who have it mapped, but not by NFS: there
+    its server removes it, and a process on another machine that looks at it then ends
+    by a signal.
+    """
+
+    def __init__(
+        self, folder: str, content: IndexContent, before: tuple[int, int, int] | None
+    ) -> None:
+        super().__init__(folder, content)
+        self._before = before
+
+    def rename(
+        self,
+        source: str,
+        target: str,
+        *,
+        made_of: Collection[str] = (),
+        is_new: bool = False,
+    ) -> None:
+        """Give the file its name, as `LocalStore.rename` does.
+
+        Raises
+        ------
+        StorageExistsError
+            Another has given one that name.
+        """
+        now = _identity_of(str(self.folder))
+        if now not in (self._before, None):
+            raise StorageExistsError(
+                errno.EEXIST,
+                f"{self.path(target)} was made by another process meanwhile",
+            )
+        super().rename(source, target, made_of=made_of, is_new=is_new or now is None)

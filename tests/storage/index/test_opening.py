@@ -7,6 +7,7 @@ import errno
 import json
 import logging
 import mmap
+import multiprocessing
 import os
 import random
 import re
@@ -16,7 +17,8 @@ import subprocess
 import time
 import zlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +50,7 @@ from gulpio2.storage.index.opening import open_index
 from gulpio2.storage.local import LocalStore
 from gulpio2.testing import make_frames, make_gulp_directory
 from tests.faults.rot import rot
+from tests.forking import forked, status_of
 from tests.storage.index.conftest import (
     METAS,
     as_json,
@@ -55,9 +58,6 @@ from tests.storage.index.conftest import (
     plain,
     write_chunks,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = os.environ.get("GULPIO2_FAULTS") == "long"
 
@@ -1065,3 +1065,85 @@ def test_an_unusual_entry_is_found_where_it_has_moved_to_in_its_map(folder, asci
 def test_a_text_that_is_no_entry_any_more_is_told_to_have_changed(text):
     with pytest.raises(MapChangedError, match="has changed since the directory was"):
         load_entry(text, "a")
+
+
+# ------------------------------------------------------------- several at once
+@pytest.mark.parametrize(
+    ("is_stale", "name", "times"),
+    # The third look at what is there is the last before the file gets its name.
+    [(False, "compose", 1), (True, "compose", 1), (False, "_identity_of", 3)],
+    ids=["none", "stale", "last look"],
+)
+def test_processes_that_make_an_index_at_once_all_map_the_same_file(
+    folder, is_stale, name, times, monkeypatch
+):
+    # By NFS a file that is replaced is gone for those who have it mapped elsewhere.
+    if is_stale:
+        build_index(folder)
+        write_chunks(folder, first=7)
+    processes = multiprocessing.get_context("fork")
+    stepped, opened = processes.Barrier(6), processes.Barrier(6)
+    said = processes.SimpleQueue()
+    step, left = getattr(opening, name), list(range(times))
+
+    def at_once(*args: Any, **options: Any) -> Any:
+        done = step(*args, **options)
+        if left:
+            left.pop()
+            stepped.wait(30)
+        return done
+
+    monkeypatch.setattr(opening, name, at_once)
+
+    def open_it() -> int:
+        directory = indexed(folder)
+        opened.wait(30)
+        files = Path("/proc/self/maps").read_text("utf-8").splitlines()
+        files = [each for each in files if f"{folder}/" in each]
+        said.put({each.split(maxsplit=4)[4] for each in files})
+        return not mapped(directory)
+
+    children = [forked(open_it) for _ in range(6)]
+    monkeypatch.undo()
+    found = [said.get() for _ in children]
+    assert [status_of(child) for child in children] == [0] * 6
+    (file,) = set.union(*found)
+    assert int(file.split()[0]) == (folder / "index.arrow").stat().st_ino
+    assert not list(folder.glob("*.partial"))
+    assert_same(indexed(folder), plain(folder))
+
+
+@pytest.mark.parametrize("may_write", [False, True])
+def test_an_index_that_was_made_meanwhile_is_taken(folder, monkeypatch, may_write):
+    compose = composing.compose
+
+    def compose_slowly(*args: Any, **options: Any) -> Any:
+        content = compose(*args, **options)
+        assert status_of(forked(lambda: not build_index(folder))) == 0
+        return content
+
+    monkeypatch.setattr(opening, "compose", compose_slowly)
+    index = open_index(folder, [0, 1, 2], wanted=True, may_write=may_write)
+    assert index is not None
+    assert index.mapped
+    assert str(folder / "index.arrow") in Path("/proc/self/maps").read_text("utf-8")
+
+
+def test_an_index_of_other_maps_that_was_made_meanwhile_is_left_alone(
+    folder, monkeypatch
+):
+    compose = composing.compose
+
+    def compose_slowly(*args: Any, **options: Any) -> Any:
+        content = compose(*args, **options)
+        write_chunks(folder, first=7)
+        assert status_of(forked(lambda: not build_index(folder))) == 0
+        return content
+
+    monkeypatch.setattr(opening, "compose", compose_slowly)
+    index = open_index(folder, [0, 1, 2], wanted=True, may_write=True)
+    assert index is not None
+    assert not index.mapped
+    monkeypatch.undo()
+    assert mapped(indexed(folder))
+    assert summary_of(folder).parsed == 0
