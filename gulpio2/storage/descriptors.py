@@ -35,8 +35,9 @@ T = TypeVar("T")
 # Of the files that a process may have open, one in so many is for all pools together;
 # the rest is the program's. That is two full pools, as of training and validation.
 _SHARE, _POOLS = 4, 2
-# Files of a pool: a directory of Kinetics-400 has some 2,400 chunks.
-_FEWEST, _MOST = 64, 4096
+# Files of a pool: a directory of Kinetics-400 has some 2,400 chunks. Each takes 0.8 kB
+# of memory, which a worker is to have within its first epochs and not go on to take.
+_FEWEST, _MOST = 64, 512
 STANDARD = 2  # the last descriptor of stdin, stdout and stderr
 TOO_MANY = (errno.EMFILE, errno.ENFILE)
 # Seconds to wait where there is nothing to let go of: files that another thread closes
@@ -104,7 +105,7 @@ def keep_to_share(newest: int) -> None:
 def files_of_a_pool() -> int:
     """Give the number of files that a pool keeps open where nobody says.
 
-    An eighth of those that the process may have open, at least 64 and 4,096 at most.
+    An eighth of those that the process may have open, at least 64 and 512 at most.
     """
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
