@@ -548,15 +548,15 @@ def test_nothing_stays_open_after_errors_and_without_the_directory(folder, tmp_p
 
 
 def test_no_more_files_are_open_than_the_limit(tmp_path):
-    for number in range(70):
+    for number in range(140):
         write_chunk(tmp_path, number, f"i{number}")
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, before[1]))
     try:
         directory = GulpDirectory(tmp_path)
-        for number in range(70):
+        for number in range(140):
             directory[f"i{number}"]
-        assert len(open_files(tmp_path)) == 64
+        assert len(open_files(tmp_path)) == 128  # an eighth
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
