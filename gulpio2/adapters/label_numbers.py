@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gulpio2.errors import IngestError
+from gulpio2.format.label_checks import key_of_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,10 +34,8 @@ def label_key(label: object) -> str:
     IngestError
         The label is a list or some other thing that is no name.
     """
-    if isinstance(label, str):
-        return label
-    if label is None or isinstance(label, bool | int | float):
-        return json.dumps(label)
+    if label is None or isinstance(label, str | bool | int | float):
+        return key_of_label(label)
     raise IngestError(
         f"{label!r} is no label: a label is a string or a number. "
         "Name another column as the one with the labels."

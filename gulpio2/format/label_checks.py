@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-__all__ = ["check_labels", "note_label_numbers", "numbered_label"]
+__all__ = ["check_labels", "key_of_label", "note_label_numbers", "numbered_label"]
+
+
+def key_of_label(label: float | str | None) -> str:
+    """Give the key that a label has in ``label2idx.json``: a name, or its JSON."""
+    return label if isinstance(label, str) else json.dumps(label)
 
 
 def numbered_label(meta_data: Sequence[Mapping[str, Any]]) -> tuple[str, int] | None:
@@ -35,7 +40,7 @@ def numbered_label(meta_data: Sequence[Mapping[str, Any]]) -> tuple[str, int] | 
         match meta:
             case {"label": str() | int() | float() as label, "idx": int(index)}:
                 if index >= 0 and not isinstance(index, bool):
-                    return label if isinstance(label, str) else json.dumps(label), index
+                    return key_of_label(label), index
     return None
 
 
