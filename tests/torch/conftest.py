@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,8 @@ import pytest
 
 from gulpio2.chunk import GulpChunk
 from gulpio2.format.layout import data_name, meta_name
+from gulpio2.sampling import sample_window
+from gulpio2.torch import GulpClipDataset
 from gulpio2.types import StoredFrame
 
 if TYPE_CHECKING:
@@ -102,6 +105,20 @@ def make_directory(tmp_path):
         if labels is not None:
             (folder / "label2idx.json").write_text(json.dumps(labels), "utf-8")
         return folder
+
+    return make
+
+
+@pytest.fixture
+def make_numbered(make_directory):
+    """Make a dataset of so many items, whose targets are their numbers."""
+
+    def make(num_items) -> GulpClipDataset:
+        return GulpClipDataset(
+            make_directory(counts=(4,) * num_items),
+            partial(sample_window, clip_length=2),
+            target=lambda info: int(info["id"].removeprefix("clip")),
+        )
 
     return make
 

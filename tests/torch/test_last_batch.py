@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 from typing import Any
 
 import pytest
 
-from gulpio2.sampling import sample_window
-from gulpio2.torch import GulpClipDataset, GulpLoader, ResumableSampler
+from gulpio2.torch import GulpLoader, ResumableSampler
 from gulpio2.torch.collate import array_collate
 
 pytestmark = pytest.mark.torch
@@ -18,13 +16,8 @@ NUM_ITEMS = 8
 
 
 @pytest.fixture
-def dataset(make_directory):
-    """Make a dataset of eight items, whose targets are their numbers."""
-    return GulpClipDataset(
-        make_directory(counts=(4,) * NUM_ITEMS),
-        partial(sample_window, clip_length=2),
-        target=lambda info: int(info["id"].removeprefix("clip")),
-    )
+def dataset(make_numbered):
+    return make_numbered(NUM_ITEMS)
 
 
 def gulp_loader(dataset, *, batch_size=2, drop_last=False, seed=1):

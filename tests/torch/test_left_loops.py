@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import itertools
-from functools import partial
 
 import pytest
 
 from gulpio2.order import PlainOrder
-from gulpio2.sampling import sample_window
-from gulpio2.torch import GulpClipDataset, GulpLoader, ResumableSampler
+from gulpio2.torch import GulpLoader, ResumableSampler
 from gulpio2.torch.collate import array_collate
 
 pytestmark = pytest.mark.torch
@@ -19,13 +17,8 @@ NUM_ITEMS = 9
 
 
 @pytest.fixture
-def dataset(make_directory):
-    """Make a dataset of items whose targets are their numbers."""
-    return GulpClipDataset(
-        make_directory(counts=(4,) * NUM_ITEMS),
-        partial(sample_window, clip_length=2),
-        target=lambda info: int(info["id"].removeprefix("clip")),
-    )
+def dataset(make_numbered):
+    return make_numbered(NUM_ITEMS)
 
 
 def loader_of(dataset, **options):
