@@ -14,8 +14,8 @@ Before a run
 The run
     * `ingestor`: `GulpIngestor`. `chunk_bar`: the bar that it shows when called.
     * `dispatch`: tasks to workers, a few at a time, and their results to the chunks.
-    * `jobs`: what workers are given and give back. `workers`: processes of this
-      machine; `own_process`: that of a run which has one. `remote`: how tasks reach
+    * `jobs`: what workers are given and give back. `local_workers`: which of them a
+      run has on one machine; `workers`: its processes. `remote`: how tasks reach
       any other; `cluster`: those of Dask; `fitness`: whether one can do the work;
       `programs`: whether it has the adapter as it is here.
     * `pool`: that workers start, and end.

@@ -25,10 +25,9 @@ from gulpio2.ingest.crashes import (
     describe_crashes,
 )
 from gulpio2.ingest.fitness import choose_sources, refuse_unfit_workers
-from gulpio2.ingest.own_process import in_own_process, is_to_be_had
+from gulpio2.ingest.local_workers import TASKS_EACH, LocalWorkers
 from gulpio2.ingest.remote import on_executor
 from gulpio2.ingest.report import TO_RESUME
-from gulpio2.ingest.workers import in_this_process, in_worker_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,13 +83,11 @@ class Dispatcher:
         apart: bool = False,
     ) -> None:
         self._num_workers = num_workers
+        self._local = LocalWorkers(num_workers, apart=apart)
         self._executor = executor
         self._resume = resume
         self._progress = _ToldProgress(progress)
         self.failures = failures
-        self._is_here = executor is None and num_workers == 1
-        if self._is_here and apart:
-            self._is_here = not is_to_be_had()
 
     def settle(self, report: IngestReport) -> None:
         """Correct the progress that was told, to what is in the chunks."""
@@ -192,7 +189,11 @@ class Dispatcher:
         """
         waiting.reverse()
         running: dict[Future[TaskResult], Task] = {}
-        capacity = Capacity(self._executor, self._num_workers, is_here=self._is_here)
+        if self._executor is None:
+            num_tasks = self._local.num_tasks
+        else:
+            num_tasks = TASKS_EACH * self._num_workers
+        capacity = Capacity(self._executor, num_tasks)
         while waiting or running:
             num_tasks = capacity.num_tasks()
             while waiting and len(running) < num_tasks:
@@ -231,11 +232,7 @@ class Dispatcher:
         progress = self._progress
         if self._executor is not None:
             return on_executor(self._executor, job, progress)
-        if self._is_here:
-            return in_this_process(job, progress)
-        if self._num_workers == 1:
-            return in_own_process(job, progress, crashed.items)
-        return in_worker_processes(self._num_workers, job, progress, crashed.items)
+        return self._local.begin(job, progress, crashed.items)
 
 
 class _ToldProgress:
@@ -267,17 +264,14 @@ class _ToldProgress:
 class Capacity:
     """Says how many tasks of a run are under way at a time.
 
-    Two to a worker keep it busy; more would only hold memory. A Dask cluster is asked
-    for its threads, and again while the run goes on.
+    A Dask cluster is asked for its threads, and again while the run goes on.
 
     Parameters
     ----------
     executor : concurrent.futures.Executor or None
         Does the work; None for processes of this machine.
-    num_workers : int
-        Tasks that run at a time, where the executor is not one of Dask.
-    is_here : bool
-        Whether this process does the work.
+    num_tasks : int
+        Under way at a time, unless a cluster of Dask says otherwise.
 
     Attributes
     ----------
@@ -285,11 +279,9 @@ class Capacity:
         Time after which to look again though no task has ended; None for never.
     """
 
-    def __init__(
-        self, executor: Executor | None, num_workers: int, *, is_here: bool = False
-    ) -> None:
+    def __init__(self, executor: Executor | None, num_tasks: int) -> None:
         self._client: Any = None if executor is None else client_of(executor)
-        self._num_tasks = 1 if is_here else 2 * num_workers
+        self._num_tasks = num_tasks
         self.seconds = None if executor is None else _ASK_SECONDS
         self._ask_at = 0.0
         self._empty_since: float | None = None
@@ -301,7 +293,7 @@ class Capacity:
             threads = count_threads(self._client)
             if threads is not None:
                 # Where there are none there may be some once there is work.
-                self._num_tasks = 2 * max(threads, 1)
+                self._num_tasks = TASKS_EACH * max(threads, 1)
                 self._watch(threads)
             self._ask_at = time.monotonic() + _ASK_SECONDS
         return self._num_tasks

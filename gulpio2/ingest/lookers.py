@@ -13,15 +13,13 @@ from gulpio2.ingest.crashes import (
     CrashedWorkersError,
     describe_crashes,
 )
+from gulpio2.ingest.local_workers import LocalWorkers
 from gulpio2.ingest.looking import LookTask, look_at
-from gulpio2.ingest.own_process import in_own_process, is_to_be_had
-from gulpio2.ingest.workers import in_this_process, in_worker_processes
 from gulpio2.types import no_progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Future
-    from contextlib import AbstractContextManager
 
     from gulpio2.ingest.crashes import Crash
     from gulpio2.ingest.extrapolation import Look
@@ -46,8 +44,7 @@ class Lookers:
 
     def __init__(self, job: LookJob, num_workers: int, *, apart: bool = False) -> None:
         self._job = job
-        self._num_workers = num_workers
-        self._is_here = num_workers == 1 and not (apart and is_to_be_had())
+        self._local = LocalWorkers(num_workers, apart=apart)
         self._crashed = CrashedItems(num_workers)
         self._workers = ExitStack()
         self._submit: Submit | None = None
@@ -80,11 +77,10 @@ class Lookers:
         """
         waiting = deque(positions)
         running: dict[int, Future[Look]] = {}
-        ahead = 1 if self._is_here else 2 * self._num_workers
         for position in positions:
             while position not in running or not _has_looked(running[position]):
                 try:
-                    while waiting and len(running) < ahead:
+                    while waiting and len(running) < self._local.num_tasks:
                         task = LookTask(waiting[0])
                         running[task.position] = self._hand_out(task)
                         waiting.popleft()
@@ -99,17 +95,11 @@ class Lookers:
 
     def _hand_out(self, task: LookTask) -> Future[Look]:
         if self._submit is None:
-            self._submit = self._workers.enter_context(self._begin())
+            workers = self._local.begin(
+                self._job, no_progress, self._crashed.items, look_at
+            )
+            self._submit = self._workers.enter_context(workers)
         return self._submit(task)
-
-    def _begin(self) -> AbstractContextManager[Submit]:
-        job, crashed = self._job, self._crashed.items
-        if self._is_here:
-            return in_this_process(job, no_progress, look_at)
-        if self._num_workers == 1:
-            return in_own_process(job, no_progress, crashed, look_at)
-        number = self._num_workers
-        return in_worker_processes(number, job, no_progress, crashed, look_at)
 
     def _begin_anew(self, error: BrokenExecutor, left: Sequence[int]) -> None:
         """End what is left of the processes, and note what has ended one."""
