@@ -124,22 +124,23 @@ def held(source: str, output: str) -> None:
     """Measure the share of time in which the interpreter's lock is held.
 
     `bench/lock_share.c`, which is preloaded, sees each time that it is let go of.
+    One that is taken away after a switch interval counts as held, until it is back.
     """
     import ctypes
 
-    released = ctypes.CDLL(os.environ["LD_PRELOAD"]).released_seconds
-    released.restype = ctypes.c_double
+    held_seconds = ctypes.CDLL(os.environ["LD_PRELOAD"]).held_seconds
+    held_seconds.restype = ctypes.c_double
     ingestor = _ingestor(source, output, workers=1, per_chunk=100)
-    watch, before = Watch(), released()
+    watch, before = Watch(), held_seconds()
     report = ingestor.run()
     seconds = time.perf_counter() - watch.began
-    without = released() - before
-    if not without:
+    spent = held_seconds() - before
+    if not spent:
         # A program finds its own functions before those of a preloaded library, and
         # so do the extension modules that it loads.
         watch.print_json(frames=report.frames, unseen=1)
         return
-    watch.print_json(frames=report.frames, held=1 - without / seconds)
+    watch.print_json(frames=report.frames, held=spent / seconds)
 
 
 def overhead(output: str, chunks: str, engine: str) -> None:

@@ -1,4 +1,4 @@
-/* How long the interpreter's lock is let go of, for `bin/bench ingest held`.
+/* How long the interpreter's lock is held, by all threads, for `bin/bench ingest held`.
  *
  * Preloaded into Python, whose extension modules, and its own library, then call these
  * functions in place of the interpreter's. A program finds its own functions first: where
@@ -10,8 +10,8 @@
 
 static void *(*save_thread)(void);
 static void (*restore_thread)(void *);
-static __thread double since;
-static double total; /* changed by who has the lock */
+static __thread double since; /* 0 in a thread that has not waited yet */
+static double total;          /* changed by who has the lock */
 
 static double now(void) {
     struct timespec at;
@@ -25,16 +25,14 @@ __attribute__((constructor)) static void find(void) {
 }
 
 void *PyEval_SaveThread(void) {
-    void *thread = save_thread();
-    since = now();
-    return thread;
+    if (since)
+        total += now() - since;
+    return save_thread();
 }
 
 void PyEval_RestoreThread(void *thread) {
-    /* Waiting for others is no part of it. */
-    double seconds = now() - since;
-    restore_thread(thread);
-    total += seconds;
+    restore_thread(thread); /* waiting for others is no part of it */
+    since = now();
 }
 
-double released_seconds(void) { return total; }
+double held_seconds(void) { return total; }
