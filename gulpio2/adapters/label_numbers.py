@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gulpio2.errors import IngestError
-from gulpio2.format.label_checks import key_of_label
+from gulpio2.format.labels import key_of_label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gulpio2.adapters.label_numbers import LabelNumbers, label_key, number_labels
 from gulpio2.adapters.tables import read_delimited
 from gulpio2.errors import IngestError, MetaFileError
-from gulpio2.format.label_checks import numbered_label
+from gulpio2.format.labels import numbered_label
 from gulpio2.format.layout import LABELS_NAME
 from gulpio2.format.manifest import file_check
 from gulpio2.format.wording import counted

@@ -19,8 +19,9 @@ is the specification that these modules implement.
 * `checked_json`: small JSON files that carry their own check.
 * `journal`: lines that tell whether they are whole.
 * `rates`: frame rates, and what they mean.
-* `label_checks`: ``label2idx.json``, and the numbers of labels in the maps.
-* `times`: frames by presentation time.
+* `labels`: those of items. `label_checks`: ``label2idx.json``, and the numbers of
+  labels in the maps.
+* `times`: frames by presentation time. `tick_runs`: such times as runs of equal steps.
 * `selection`: what a caller asks for, as frame indices.
 * `plan`: which bytes to read together, which items to write together.
 * `scan`: the entries of a map one after the other. `salvage`: what is left of a

@@ -21,6 +21,7 @@ from gulpio2.errors import (
     MetaFileError,
 )
 from gulpio2.format.entry import (
+    ENTRY_KEYS,
     EXTRAS_KEY,
     checked_extras,
     covered_part,
@@ -28,7 +29,6 @@ from gulpio2.format.entry import (
     load_extras,
 )
 from gulpio2.format.gmeta import validate_entry
-from gulpio2.format.map_checks import ENTRY_KEYS
 from gulpio2.format.other_frames import settle_other_frames
 from gulpio2.format.snapshot import replace_entry, same
 

@@ -15,11 +15,10 @@ import json
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,12 +27,14 @@ import numpy.typing as npt
 from gulpio2.errors import MetaFileError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.gmeta import dump_text
+from gulpio2.format.tick_runs import expand_runs, ticks_to_runs
 from gulpio2.format.wording import shown
 
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue
 
 __all__ = [
+    "ENTRY_KEYS",
     "EXTRAS_KEY",
     "EntryExtras",
     "GrowingExtras",
@@ -41,15 +42,14 @@ __all__ = [
     "covered_part",
     "dump_extras",
     "entry_check",
-    "expand_runs",
     "load_extras",
     "seal_entry",
     "stored_crc32",
-    "ticks_to_runs",
     "verify_entry",
 ]
 
 EXTRAS_KEY = "gulp2"
+ENTRY_KEYS = frozenset({"frame_info", "meta_data", EXTRAS_KEY})
 _MAX_TRIES = 100  # numbers of metadata, from either end: few were there, or few came
 _NO_CRC32: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
 
@@ -131,53 +131,6 @@ class GrowingExtras:
             pts=self.pts,
             source=self.source,
         )
-
-
-def ticks_to_runs(ticks: Iterable[int]) -> list[list[int]]:
-    """Write times as arithmetic runs ``[start, step, count]``.
-
-    Examples
-    --------
-    >>> ticks_to_runs([0, 512, 1024, 1030])
-    [[0, 512, 3], [1030, 0, 1]]
-    """
-    runs: list[list[int]] = []
-    for tick in ticks:
-        if runs:
-            start, step, count = runs[-1]
-            if count == 1:
-                runs[-1] = [start, tick - start, 2]
-                continue
-            if tick == start + step * count:
-                runs[-1][2] += 1
-                continue
-        runs.append([tick, 0, 1])
-    return runs
-
-
-def expand_runs(runs: Sequence[Sequence[int]], num_frames: int) -> tuple[int, ...]:
-    """Undo `ticks_to_runs`.
-
-    Raises
-    ------
-    MetaFileError
-        The runs are malformed, or are not `num_frames` ticks in all. Nothing is
-        expanded before that is known, so a crafted count allocates nothing.
-    """
-    if not isinstance(runs, list) or not all(
-        isinstance(run, list) and len(run) == 3 and all(type(n) is int for n in run)
-        for run in runs
-    ):
-        raise MetaFileError("pts is not a list of [start, step, count]")
-    total = sum(run[2] for run in runs)
-    if total != num_frames or any(run[2] < 1 for run in runs):
-        raise MetaFileError(f"pts holds {total} times for {num_frames} frames")
-    return tuple(
-        chain.from_iterable(
-            range(start, start + step * count, step) if step else repeat(start, count)
-            for start, step, count in runs
-        )
-    )
 
 
 def dump_extras(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gulpio2.errors import MetaFileError, UnknownVersionError
 from gulpio2.format.checked_json import OTHER_FORM, has_own_form
 from gulpio2.format.checks import AGAIN, Record
-from gulpio2.format.entry import EXTRAS_KEY, covered_part, load_extras
+from gulpio2.format.entry import ENTRY_KEYS, EXTRAS_KEY, covered_part, load_extras
 from gulpio2.format.gmeta import advice_for_pickle, load_pairs, validate_entry
-from gulpio2.format.label_checks import numbered_label
+from gulpio2.format.labels import numbered_label
 from gulpio2.format.layout import FAILURES_NAME, LABELS_NAME, MANIFEST_NAME, data_name
 from gulpio2.format.manifest import LOST_PLAN, file_check, load_manifest, missing_shares
 from gulpio2.format.problems import Problem
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
 __all__ = [
-    "ENTRY_KEYS",
     "MapFindings",
     "check_deleted",
     "check_failures_file",
@@ -34,7 +33,6 @@ __all__ = [
 ]
 
 _MAP_BACK = "Put the map back, or salvage its frames with `gulp2 repair`"
-ENTRY_KEYS = frozenset({"frame_info", "meta_data", EXTRAS_KEY})
 
 
 @dataclass(slots=True)

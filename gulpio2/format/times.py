@@ -13,7 +13,7 @@ import numpy as np
 
 from gulpio2.arguments import require_choice
 from gulpio2.errors import FrameTimeError
-from gulpio2.format.entry import expand_runs, ticks_to_runs
+from gulpio2.format.tick_runs import expand_runs, ticks_to_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from gulpio2.errors import GulpError
 from gulpio2.format.entry import (
+    ENTRY_KEYS,
     EXTRAS_KEY,
     EntryExtras,
     covered_part,
     load_extras,
 )
-from gulpio2.format.map_checks import ENTRY_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

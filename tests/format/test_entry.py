@@ -19,11 +19,10 @@ from gulpio2.format.entry import (
     covered_part,
     dump_extras,
     entry_check,
-    expand_runs,
     load_extras,
     seal_entry,
-    ticks_to_runs,
 )
+from gulpio2.format.tick_runs import expand_runs, ticks_to_runs
 
 if TYPE_CHECKING:
     from gulpio2.types import JsonValue

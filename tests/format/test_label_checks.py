@@ -2,7 +2,8 @@
 
 import pytest
 
-from gulpio2.format.label_checks import check_labels, note_label_numbers, numbered_label
+from gulpio2.format.label_checks import check_labels, note_label_numbers
+from gulpio2.format.labels import numbered_label
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gulpio2.errors import FrameTimeError
-from gulpio2.format.entry import EntryExtras, expand_runs
+from gulpio2.format.entry import EntryExtras
+from gulpio2.format.tick_runs import expand_runs
 from gulpio2.format.times import (
     TimeRuns,
     exact_ticks,
