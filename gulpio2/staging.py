@@ -180,7 +180,11 @@ class ChunkSession:
         if resume is not None:
             self.partial, size = resume
             self.writer = store.extend(self.partial)
-            self.writer.truncate(size)
+            try:
+                self.writer.truncate(size)
+            except BaseException:
+                self.close()
+                raise
         elif extend:
             self.writer = store.extend(data_name)
         else:
@@ -377,9 +381,10 @@ def begin_writing(
     session = ChunkSession(store, path.name, meta_dict, None, extend=extend)
     if session.partial is not None:
         partial, anew = store.path(session.partial), stored is None
-        withhold(Path(partial), path)
         try:
+            withhold(Path(partial), path)
             is_begun = lock.begin(partial, path, store.names(), replacing=anew)
+            session.is_new = not is_there(path)
         except BaseException:
             session.close()
             with suppress(StorageError):  # what failed first is told
@@ -388,7 +393,6 @@ def begin_writing(
         if not is_begun:  # it was taken for a leftover, before it was locked
             session.close()
             return begin_writing(data_path, meta_path, meta_dict, stored, lock)
-        session.is_new = not is_there(path)
         if (link := Path(data_path)) != path:
             session.noted.append((LocalStore(link.parent), link.name))
     return session

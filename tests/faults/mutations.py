@@ -254,8 +254,8 @@ MUTATIONS = [
     Mutation(
         "do not cut off a half-written item",
         "staging.py",
-        "            self.writer.truncate(size)\n",
-        "",
+        "                self.writer.truncate(size)\n",
+        "                pass\n",
         KILL,
     ),
     Mutation(
