@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from gulpio2.errors import ChunkMismatchError, FormatError, ItemNotFoundError
 from gulpio2.format.checksum import crc32_of
 from gulpio2.format.entry import stored_crc32
+from gulpio2.format.gmeta import end_of, refuse_cut_data
 from gulpio2.format.jpeg_markers import EOI, SOI
 from gulpio2.format.layout import data_name, list_chunks, meta_name
 from gulpio2.format.removals import entry_spans
@@ -161,21 +162,20 @@ def refuse_other_data(store: Store, number: int, removals: Removals) -> None:
     where = store.path(meta_name(number))
     _, entries = read_map(store, meta_name(number))
     kept, gone = list(entries.items()), removals.deleted[number]
-    size = store.size(data_name(number))
-    needed = max((stop for _, stop in _spans_of(kept)), default=0)
-    if size < needed:
-        raise FormatError(
-            f"{store.path(data_name(number))} ends at byte {size}, and {where} speaks "
-            f"of {needed} bytes: it was cut. {_NOT_DONE}. Put the whole file back and "
-            "compact again, or have 'gulp2 repair' copy what is left to a new "
-            "directory, without the deleted items"
-        )
+    size, mapped = store.size(data_name(number)), end_of(entries)
+    refuse_cut_data(
+        store.path(data_name(number)),
+        size,
+        mapped,
+        f"{_NOT_DONE}. Put the whole file back and compact again, or have 'gulp2 "
+        "repair' copy what is left to a new directory, without the deleted items",
+    )
     spans = [*_spans_of(kept), *_spans_of(gone), *removals.erased.get(number, ())]
     end = max((stop for _, stop in spans), default=0)
     looked_at = [
         # Of an interrupted compaction deleted frames are gone already.
         *_looks(store, number, kept, may_be_erased=False),
-        *([] if needed else _looks(store, number, gone, may_be_erased=True)),
+        *([] if mapped else _looks(store, number, gone, may_be_erased=True)),
     ]
     wrong = len(looked_at) - sum(looked_at)
     # One or two frames may be damaged in a file that is the right one.
