@@ -39,7 +39,7 @@ from gulpio2.unfinished import refuse_unfinished_copying
 from gulpio2.verbs import each_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gulpio2.storage.base import Store, StoreWriter
     from gulpio2.types import Progress, StrPath
@@ -349,7 +349,7 @@ def _compact(
         with replacing_unless_changed(
             store, data_name(number), number, content
         ) as writer:
-            holes = _rewrite(store, number, meta_dict, writer, progress)
+            holes = _rewrite(store, number, kept, writer, progress)
         removals.erased[number] = holes
     return Compaction(number, len(hidden), size, others)
 
@@ -362,18 +362,15 @@ def _length(spans: Iterable[tuple[int, int]]) -> int:
 def _rewrite(
     store: Store,
     number: int,
-    meta_dict: Mapping[str, Any],
+    kept: Iterable[tuple[int, int]],
     writer: StoreWriter,
     progress: Progress,
 ) -> list[tuple[int, int]]:
-    """Copy what the map speaks of to the same offsets of a new data file."""
+    """Copy spans to the same offsets of a new data file; give the holes left."""
     name = data_name(number)
-    kept = merge_spans(
-        span for entry in meta_dict.values() for span in entry_spans(entry)
-    )
     size = store.size(name)
     holes: list[tuple[int, int]] = []
-    for start, stop in kept:
+    for start, stop in merge_spans(kept):
         if start > writer.tell():
             holes.append((writer.tell(), start))
             writer.truncate(start)
