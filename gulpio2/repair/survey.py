@@ -177,8 +177,7 @@ class _ChunkSurveyor:
         self.file.renew_budget()
 
     def _lose(self, reason: str, **where: Any) -> None:
-        file = where.pop("file", self.name)
-        self.survey.lost.append(Loss(file, reason, **where))
+        self.survey.lost.append(Loss(self.name, reason, **where))
 
     # --- what the map says ---------------------------------------------------------
 
@@ -353,7 +352,7 @@ class _ChunkSurveyor:
         elif is_all:
             reason = text = "its metadata is nested too deeply to be stored again"
         if text:
-            self._lose(text, file=meta_name(self.number), item=item.id)
+            self.survey.lost.append(Loss(meta_name(self.number), text, item=item.id))
         if not frames:
             return None
         part = whole.demoted(reason)
