@@ -39,7 +39,7 @@ from gulpio2.unfinished import refuse_unfinished_copying
 from gulpio2.verbs import each_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from gulpio2.storage.base import Store, StoreWriter
     from gulpio2.types import Progress, StrPath
@@ -201,7 +201,8 @@ def _hide(store: Store, number: int, gone: Collection[str], removals: Removals) 
     others = {
         places[id_]: (id_, entry)
         for id_, entry in there.items()
-        if not _begins_with(hidden[places[id_]][1]["frame_info"], entry["frame_info"])
+        if hidden[places[id_]][1]["frame_info"][: len(entry["frame_info"])]
+        != entry["frame_info"]
     }
     store.close()  # another may have replaced the data file since it was looked at
     lost = {
@@ -231,10 +232,6 @@ def _has_frames(store: Store, number: int, entry: dict[str, Any]) -> bool:
             if has_frame(store, data_name(number), *frame):
                 return True
     return not known
-
-
-def _begins_with(frames: Sequence[Any], first: Sequence[Any]) -> bool:
-    return list(frames[: len(first)]) == list(first)
 
 
 def compact_directory(
