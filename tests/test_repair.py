@@ -7,6 +7,7 @@ import random
 import shutil
 import tracemalloc
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,12 @@ from gulpio2.testing import FrameAdapter, make_frames, make_gulp_directory
 from gulpio2.types import no_progress
 from tests.chunks import Timed, items_of
 from tests.faults.killed import is_killed
-from tests.faults.operations import content
+from tests.faults.operations import (
+    before_each_operation,
+    content,
+    in_child,
+    open_files,
+)
 
 
 def make(folder, **more):
@@ -995,3 +1001,27 @@ def test_an_empty_path_is_not_the_current_folder(tmp_path, monkeypatch, act):
     with pytest.raises(ValueError, match="empty"):
         act()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_interrupted_repair_leaves_no_file_open(tmp_path):
+    source = make(tmp_path / "source")
+    whole = 17  # of a repair that was not interrupted
+
+    def interrupt(number):
+        def act(count):
+            if count == number:
+                raise KeyboardInterrupt
+
+        before_each_operation(act, ["stat"])
+        try:
+            repair_directory(source, tmp_path / f"target{number}")
+        except KeyboardInterrupt:
+            assert not [name for name in open_files() if ".partial" in name]
+        else:
+            os._exit(whole)
+
+    number = 1
+    while (end := in_child(partial(interrupt, number))) == 0:
+        number += 1
+    assert os.waitstatus_to_exitcode(end) == whole
+    assert number > 10

@@ -1,18 +1,11 @@
 """Writing one chunk, apart from who writes it."""
 
-from pathlib import Path
-
 import pytest
 
 from gulpio2.errors import StorageError
 from gulpio2.staging import ChunkSession
 from gulpio2.storage.local import LocalStore
-
-
-def open_files():
-    """Give the paths of what this process has open."""
-    links = Path("/proc/self/fd").iterdir()
-    return {str(link.resolve()) for link in links if link.exists()}
+from tests.faults.operations import open_files
 
 
 def test_a_session_that_cannot_go_on_leaves_no_file_open(tmp_path):

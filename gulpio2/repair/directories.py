@@ -350,10 +350,10 @@ def _write(
     store: Store, output: Store, chosen: dict[int, list[Candidate]], tell: Progress
 ) -> None:
     for number in sorted(chosen):
+        data, maps = _sources(store, number, chosen[number])
         session = ChunkSession(
             output, data_name(number), OrderedDict(), EncoderSettings()
         )
-        data, maps = _sources(store, number, chosen[number])
         try:
             permit_copy(Path(output.path(str(session.partial))), data)
             for candidate in chosen[number]:

@@ -25,6 +25,7 @@ __all__ = [
     "fail_at_operation",
     "in_child",
     "kill_at_operation",
+    "open_files",
     "shorten_write",
 ]
 
@@ -49,6 +50,12 @@ _OPERATIONS = (
 def content(folder: Path) -> dict[str, bytes]:
     """Give every file of a folder."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def open_files() -> set[str]:
+    """Give the paths of what this process has open."""
+    links = pathlib.Path("/proc/self/fd").iterdir()
+    return {str(link.resolve()) for link in links if link.exists()}
 
 
 def in_child(work: Callable[[], object]) -> int:
