@@ -634,3 +634,33 @@ def test_a_copy_under_a_number_of_no_run_is_no_loss(tmp_path):
     report = repair_directory(tmp_path / "out", tmp_path / "mended")
     assert (report.ok, report.items) == (True, 6)
     assert sum("a second copy" in note for note in report.notes) == 2
+
+
+class Excerpts:
+    """Two items to a chunk each, the second of which begins with the first's end."""
+
+    def __init__(self, shared: int) -> None:
+        frames = [np.full((16, 16, 3), 6 * number, np.uint8) for number in range(40)]
+        self.items = {"a": frames[:10], "b": frames[10 - shared : 30]}
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def iter_data(self, slice_element=None):
+        for id_ in list(self.items)[slice_element or slice(None)]:
+            yield {"id": id_, "meta": {}, "frames": self.items[id_]}
+
+
+@pytest.mark.parametrize("shared", [1, 2, 5, 9])
+def test_frames_that_another_item_has_too_hide_nothing_behind_them(tmp_path, shared):
+    folder = tmp_path / "made"
+    GulpIngestor(Excerpts(shared), folder, 1, 1).run()
+    lost = items_of(folder)["b"][0]
+    entry = json.loads((folder / "meta_0.gmeta").read_text())["a"]
+    data(folder, 0).write_bytes(
+        data(folder, 0).read_bytes()[: entry["frame_info"][10 - shared][0]]
+    )
+    (folder / "meta_1.gmeta").unlink()
+    report = repaired(folder, tmp_path / "repaired")
+    found = frames_of(items_of(tmp_path / "repaired"))
+    assert not Counter(lost) - found, report

@@ -46,12 +46,16 @@ class Region(NamedTuple):
     """The record that begins there; None at the end of the file."""
     missing: list[Place]
     """What the map says to be between the two, and was found nowhere."""
+    own: Places | None
+    """Those of the file's own map; None where that is lost."""
 
     @property
     def is_end(self) -> bool:
         """Whether it is behind the last record of a map that is whole.
 
-        An append that was not committed may have left something there.
+        An append that was not committed may have left something there. Frames that two
+        items share, as excerpts that overlap do, are found by another file's map as
+        well: that speaks of this file only where they lie as it says.
         """
         if self.before is None or self.after is not None:
             return False
@@ -59,6 +63,7 @@ class Region(NamedTuple):
         return (
             places is not None
             and places.is_whole
+            and (places is self.own or not self.before.shift)
             and self.before.rank == len(places.places) - 1
         )
 
@@ -98,11 +103,12 @@ def regions_between(
     for hit in sorted(hits, key=lambda hit: (hit.start, hit.stop)):
         if hit.start > end and end < size:
             stop = min(hit.start, size)
-            yield Region(end, stop, before, hit, _missing(before, hit, places))
+            missing = _missing(before, hit, places)
+            yield Region(end, stop, before, hit, missing, places)
         if hit.stop >= end:
             end, before = hit.stop, hit
     if end < size:
-        yield Region(end, size, before, None, _missing(before, None, places))
+        yield Region(end, size, before, None, _missing(before, None, places), places)
 
 
 def _missing(
