@@ -107,6 +107,8 @@ def shut_down(pool: ProcessPoolExecutor, workers: Iterable[BaseProcess]) -> bool
         _kill(workers, were_killed)
     with contextlib.suppress(RuntimeError):  # the pool's own was not started
         pool.shutdown(wait=True, cancel_futures=True)
+    for worker in workers:  # where not all could be started, the pool has not
+        worker.join()
     late.cancel()
     if late.ident is not None:
         late.join()

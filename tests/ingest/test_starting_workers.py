@@ -46,6 +46,8 @@ def test_too_few_open_files_are_told_of_wherever_they_end(tmp_path):
             said = str(error)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         (tmp_path / "said").write_text(said)
+        with pytest.raises(ChildProcessError):  # none of those that could be started
+            os.waitpid(-1, os.WNOHANG)
 
     told = []
     for number in range(3, 500):
