@@ -140,7 +140,8 @@ def in_worker_processes(
         The system refuses what they need.
     """
     context = multiprocessing.get_context()
-    report = Reporter(progress)
+    # Their tasks may take hours, and what raises here is to end the run.
+    report = Reporter(progress, lambda: terminate(processes(pool)))
     parcel = Parcel(
         (work, job, in_place or {}),
         partial(unsendable, job.adapter, "the worker processes"),
@@ -208,10 +209,10 @@ def in_worker_processes(
             tell.close()
             told.close()
             slots.close()
+    report.raise_error()
     if broken is not None:
         crashes = blame(workers, slots.at_work(), were_killed=were_killed)
         raise CrashedWorkersError(crashes) if crashes else reason_of(broken)
-    report.raise_error()
 
 
 def _tell_of_work(slots: WorkerSlots) -> None:
@@ -264,10 +265,15 @@ class SharedCores:
 
 
 class Reporter:
-    """Tells a run's progress, from whichever thread, until the callback raises."""
+    """Tells a run's progress, from whichever thread, until the callback raises.
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    Then it calls `on_error`, if that is given.
+    """
+
+    def __init__(
+        self, progress: Progress, on_error: Callable[[], object] = lambda: None
+    ) -> None:
+        self._progress, self._on_error = progress, on_error
         self._error: BaseException | None = None
 
     def __call__(self, **counts: int) -> None:
@@ -277,6 +283,7 @@ class Reporter:
                 self._progress(**counts)
             except BaseException as error:  # noqa: BLE001  # raised in the run
                 self._error = error
+                self._on_error()
 
     def raise_error(self) -> None:
         """Raise in the thread of the run what the callback has raised."""

@@ -70,6 +70,36 @@ def test_an_error_of_the_one_that_is_told_ends_the_run(tmp_path):
     assert (report.items, len(GulpDirectory(tmp_path))) == (NUM_ITEMS, NUM_ITEMS)
 
 
+class Noting(FrameAdapter):
+    """Notes the items that it is asked for, and takes a while for each."""
+
+    def __init__(self, notes):
+        super().__init__(num_items=150, num_frames=1, list_ids=False)  # in one task
+        self.notes, self.seconds = notes, 0.02
+
+    def _frames(self, number):
+        with self.notes.open("a") as notes:
+            notes.write(f"{number}\n")
+        time.sleep(self.seconds)
+        yield from super()._frames(number)
+
+
+@pytest.mark.parametrize(("workers", "apart"), [(1, True), (2, False)])
+def test_it_does_so_in_the_middle_of_a_chunk(tmp_path, workers, apart):
+    def refuse(**_counts):
+        raise BrokenPipeError("nobody reads the bar")
+
+    adapter = Noting(tmp_path / "notes")
+    given = (adapter, tmp_path / "out", 150, workers)
+    with pytest.raises(BrokenPipeError, match="nobody reads the bar"):
+        GulpIngestor(*given, progress=refuse, apart=apart).run()
+    assert len(adapter.notes.read_text().splitlines()) < 150
+    adapter.seconds = 0
+    report = GulpIngestor(*given, resume=True).run()
+    assert report.items == 150
+    assert report.resumed > 0
+
+
 @pytest.mark.parametrize("cancel", [True, False], ids=["cancelled", "refused"])
 @pytest.mark.parametrize("at", [0, 7])
 def test_an_executor_that_is_shut_down_ends_the_run(tmp_path, at, cancel):
