@@ -254,8 +254,8 @@ def refuse_what_cannot_fit(
     positions : sequence of int
         What is to be stored. Of fewer than 200 no estimate is made.
     apart : bool
-        Estimate in another process. A fault in a decoder ends that one, and nothing is
-        refused then.
+        Estimate in another process, unless this one may start none. A fault in a
+        decoder ends that one, and nothing is refused then.
     freed : int
         Bytes of files that the run removes before it begins.
 
@@ -270,7 +270,7 @@ def refuse_what_cannot_fit(
     if free is None:
         return
     free += freed
-    if apart:
+    if apart and not multiprocessing.current_process().daemon:  # that may start none
         try:
             found = _estimate_apart(adapter, encoder, positions)
         except OSError as error:  # no process to be had; the workers say so

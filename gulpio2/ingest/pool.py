@@ -40,9 +40,12 @@ def refusals(num_workers: int) -> Iterator[None]:
     """Turn what the system refuses in the block into an `IngestError` with advice."""
     try:
         yield
-    except (OSError, RuntimeError) as cause:
+    except (OSError, RuntimeError, AssertionError) as cause:
         number = cause.errno if isinstance(cause, OSError) else None
-        if type(cause) is RuntimeError:
+        if isinstance(cause, AssertionError):
+            if "daemonic" not in str(cause):  # as a worker of another pool is
+                raise
+        elif type(cause) is RuntimeError:
             if "thread" not in str(cause):  # Python says no more of one it cannot start
                 raise
             number = errno.EAGAIN

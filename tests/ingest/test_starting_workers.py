@@ -1,5 +1,6 @@
 """What the system may refuse of what worker processes need."""
 
+import multiprocessing
 import os
 import resource
 import shutil
@@ -12,6 +13,7 @@ import pytest
 
 from gulpio2 import GulpDirectory, GulpIngestor
 from gulpio2.errors import GulpError, IngestError
+from gulpio2.ingest.estimate import LONG_RUN
 from gulpio2.testing import FrameAdapter
 from tests.faults.operations import in_child
 
@@ -61,6 +63,26 @@ def test_too_few_open_files_are_told_of_wherever_they_end(tmp_path):
     assert "the 2 worker processes cannot be started: Too many open files" in said
     assert "Raise the limit of open files" in said
     assert "num_workers=1" in said
+
+
+@pytest.mark.parametrize("num_items", [6, LONG_RUN])
+def test_a_process_that_may_start_none_is_told_to_do_the_work_itself(
+    tmp_path, num_items
+):
+    """As a worker of another pool: with one worker, it does so unasked."""
+    adapter = FrameAdapter(num_items=num_items, num_frames=1)
+
+    def run():
+        with pytest.raises(IngestError, match=r"daemonic.* with num_workers=1 "):
+            GulpIngestor(adapter, tmp_path, 200, 2).run()
+        GulpIngestor(adapter, tmp_path, 200, 1, apart=True, resume=True).run()
+
+    context = multiprocessing.get_context("fork")
+    process = context.Process(target=run, daemon=True)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+    assert len(GulpDirectory(tmp_path)) == num_items
 
 
 def test_a_dev_shm_that_takes_nothing_is_told_of(tmp_path):
