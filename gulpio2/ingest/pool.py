@@ -32,6 +32,7 @@ _ADVICE = {
     errno.EMFILE: _OPEN_FILES,
     errno.ENFILE: _OPEN_FILES,
     errno.EAGAIN: _PROCESSES,
+    errno.EFBIG: "Raise the limit of the size of a file (ulimit -f)",
 }
 
 

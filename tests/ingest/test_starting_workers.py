@@ -65,6 +65,19 @@ def test_too_few_open_files_are_told_of_wherever_they_end(tmp_path):
     assert "num_workers=1" in said
 
 
+def test_too_small_files_are_told_of_with_their_limit(tmp_path):
+    """What workers share is such a file."""
+
+    def run():
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit))
+        with pytest.raises(IngestError, match=r"File too large. Raise .*ulimit -f"):
+            ingest(tmp_path, 2)
+
+    assert in_child(run) == 0
+    assert ingest(tmp_path, 2, resume=True).items == 6
+
+
 @pytest.mark.parametrize("num_items", [6, LONG_RUN])
 def test_a_process_that_may_start_none_is_told_to_do_the_work_itself(
     tmp_path, num_items
