@@ -52,13 +52,11 @@ _OF_PROGRAM = (
 
 
 def choose_sources(adapter: Adapter, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Choose some paths that each worker must see.
+    """Choose some paths that each worker must see, for a run that has tasks.
 
     They are those of the first item, of one in the middle and of the last, where the
     adapter tells them and this process itself can read them.
     """
-    if not tasks:
-        return ()
     first, middle, last = (
         tasks[place].positions() for place in (0, len(tasks) // 2, -1)
     )

@@ -48,7 +48,6 @@ def test_the_first_item_one_in_the_middle_and_the_last_are_looked_for(sources):
     assert choose_sources(adapter, left_out) == ("1", "4", "7")
     nothing_left = tasks((3, 4), left_out=frozenset([3]))
     assert choose_sources(adapter, nothing_left) == ()
-    assert choose_sources(adapter, []) == ()
 
 
 @pytest.mark.parametrize(
