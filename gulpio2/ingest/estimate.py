@@ -192,7 +192,7 @@ def _estimate_apart(
     finally:
         receive.close()
         if process.pid is not None:
-            process.terminate()
+            process.kill()  # it has nothing to clear away, and may not heed SIGTERM
             process.join()
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import time
 from types import SimpleNamespace
 
@@ -93,26 +94,31 @@ def test_so_it_is_in_the_estimate_before_a_long_run(tmp_path, told):
 
 
 class HangingAtFirst(FrameAdapter):
-    """Who asks for an item first waits for ever."""
+    """Who asks for an item first waits for long, and may not heed SIGTERM."""
 
-    def __init__(self, mark):
+    def __init__(self, mark, *, is_deaf):
         super().__init__(num_items=LONG_RUN, num_frames=1)
-        self.mark = mark
+        self.mark, self.is_deaf = mark, is_deaf
 
     def _frames(self, number):
         if not self.mark.exists():
             self.mark.touch()
-            time.sleep(600)
+            if self.is_deaf:
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(20)
+            self.mark.write_text("waited")
         return super()._frames(number)
 
 
+@pytest.mark.parametrize("is_deaf", [False, True])
 def test_an_estimate_in_another_process_is_not_waited_for_for_ever(
-    tmp_path, monkeypatch, caplog
+    tmp_path, monkeypatch, caplog, is_deaf
 ):
     monkeypatch.setattr("gulpio2.ingest.estimate._MOST_SECONDS", 2.0)
-    adapter = HangingAtFirst(tmp_path / "mark")
+    adapter = HangingAtFirst(tmp_path / "mark", is_deaf=is_deaf)
     assert GulpIngestor(adapter, tmp_path / "out", 100, 2).run().items == LONG_RUN
     assert "no estimate of the space came" in caplog.text
+    assert adapter.mark.read_text() == ""
 
 
 @pytest.fixture
