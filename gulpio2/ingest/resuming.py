@@ -64,7 +64,8 @@ def refuse_other_tasks(
     """Refuse to go on where an adapter that lists no ids has other items now.
 
     Of some of the tasks that are finished, by the journal, the first item and the last
-    are asked for, without their frames. Where ids are listed, the plan's digest tells.
+    are asked for, without their frames; the first alone where some did not come. Where
+    ids are listed, the plan's digest tells.
 
     Raises
     ------
@@ -77,9 +78,11 @@ def refuse_other_tasks(
     lines = [line for line in finished if line["task"] in tasks and not line["skipped"]]
     for line in lines[:: -(-len(lines) // _MOST) or 1]:
         task = tasks[line["task"]]
+        # Asked for it alone, an adapter may give one that it stopped before.
+        stop = task.start + 1 if line["not_given"] else task.stop
         refuse_other_items(
             adapter,
-            range(task.start, task.stop),
+            range(task.start, stop),
             {id_ for part in line["parts"] for id_ in part["ids"]},
             [ItemFailure.load(failure) for failure in line["failures"]],
         )

@@ -413,6 +413,32 @@ class Gaps(FrameAdapter):
                 yield item
 
 
+class Stopping(FrameAdapter):
+    """One that gives nothing more of a slice behind some items."""
+
+    def iter_data(self, slice_element=None):
+        for item in super().iter_data(slice_element):
+            if item["id"] in {"item1", "item5"}:
+                return
+            yield item
+
+
+def test_one_that_stops_before_the_end_of_a_slice_has_not_changed(tmp_path):
+    """Asked for the last item of the slice alone, it gives that."""
+
+    def run(folder, **options):
+        adapter = Stopping(num_items=12, num_frames=1, list_ids=False)
+        return GulpIngestor(adapter, tmp_path / folder, 3, 1, **options).run()
+
+    expected = run("expected")
+    assert (expected.items, expected.not_given) == (9, 3)
+    with pytest.raises(StoppedError):
+        run("out", progress=stop_after(4))
+    report = run("out", resume=True)
+    assert (report.items, report.not_given) == (9, 3)
+    assert content(tmp_path / "out") == content(tmp_path / "expected")
+
+
 @pytest.mark.parametrize("per_chunk", [3, 12])
 def test_items_that_were_passed_over_before_an_interrupt_are_missed_all_the_same(
     tmp_path, per_chunk
