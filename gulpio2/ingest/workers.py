@@ -279,14 +279,18 @@ class Reporter:
     def __call__(self, **counts: int) -> None:
         """Tell what was done."""
         if self._error is None:
-            try:
-                self._progress(**counts)
-            except BaseException as error:  # noqa: BLE001  # raised in the run
-                self._error = error
-                self._on_error()
+            self.attempt(partial(self._progress, **counts))
+
+    def attempt(self, call: Callable[[], object]) -> None:
+        """Do what may raise, as it may log to a handler of the program's."""
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001  # raised in the run
+            self._error = self._error or error
+            self._on_error()
 
     def raise_error(self) -> None:
-        """Raise in the thread of the run what the callback has raised."""
+        """Raise in the thread of the run what was raised first."""
         if self._error is not None:
             raise self._error
 
@@ -294,7 +298,7 @@ class Reporter:
 def _pass_on(told: Connection, report: Reporter, look: Callable[[], None]) -> None:
     """Pass on what workers tell, until None comes; call `look` about every second.
 
-    It goes on reading when the callback has failed: workers would wait for ever for
+    It goes on reading when one of these has failed: workers would wait for ever for
     room in a pipe that nobody reads.
     """
     look_at = time.monotonic() + _LOOK_SECONDS
@@ -304,7 +308,7 @@ def _pass_on(told: Connection, report: Reporter, look: Callable[[], None]) -> No
                 return
             report(**counts)
         if time.monotonic() >= look_at:
-            look()
+            report.attempt(look)
             look_at = time.monotonic() + _LOOK_SECONDS
 
 

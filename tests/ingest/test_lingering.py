@@ -73,6 +73,28 @@ def test_an_item_that_does_not_end_is_told_of_once_and_the_run_goes_on(
     assert (report.items, report.failures) == (4, [])
 
 
+@pytest.mark.parametrize("way", ["apart", "two"])
+def test_a_handler_that_fails_then_ends_the_run(tmp_path, told, way):
+    """And not the thread that reads what workers tell, who wait for it."""
+
+    class Failing(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "has been worked on for" in record.getMessage():
+                raise OSError("the log is full")
+
+    handler = Failing()
+    logging.getLogger("gulpio2").addHandler(handler)
+    num_workers, apart = WAYS[way]
+    ingestor = GulpIngestor(
+        Waiting(told), tmp_path / "out", 2, num_workers, apart=apart
+    )
+    try:
+        with pytest.raises(OSError, match="the log is full"):
+            ingestor.run()
+    finally:
+        logging.getLogger("gulpio2").removeHandler(handler)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_so_it_is_in_a_dry_run(told, caplog, monkeypatch, way):
     monkeypatch.setattr("gulpio2.ingest.survey.usable_cores", lambda: 2)
