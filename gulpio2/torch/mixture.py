@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import mmap
 from collections.abc import Iterable, Mapping, Set
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gulpio2.arguments import optional_number, require_number, whole_number
+from gulpio2.format.wording import shown
 from gulpio2.order import MixedOrder, PlainOrder, SourceIndices, derive_seed
+from gulpio2.torch.metainfo import are_equal
 from gulpio2.torch.registry import register
 from gulpio2.torch.seeding import SampleIndex
 from gulpio2.torch.selection import sample_position
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["MixtureDataset"]
+
+_logger = logging.getLogger(__name__)
 
 # Portions out of turn after which positions are computed one by one; and how many, as a
 # share of the epoch's samples, after which all of it is: that takes seconds, which who
@@ -63,7 +68,8 @@ class MixtureDataset(DatasetWrapper):
     ----------
     datasets : sequence of dataset or config
         At least one, none of them empty. Their metadata need not agree; the first
-        one's is the mixture's.
+        one's is the mixture's. Of classes that differ a warning tells: class 0 of one
+        is not that of another.
     weights : sequence of float
         Share of each, above 0; they need not sum to 1.
     length : int, optional
@@ -122,6 +128,7 @@ class MixtureDataset(DatasetWrapper):
         return self._epoch.value
 
     def _prepare(self) -> None:
+        self._warn_of_classes()
         orders = [
             PlainOrder(len(dataset), seed=derive_seed(self.seed, number))
             for number, dataset in enumerate(self.datasets)
@@ -130,6 +137,28 @@ class MixtureDataset(DatasetWrapper):
             orders, self.weights, epoch_length=self.length, seed=self.seed
         )
         self._places = _Places(self.order)
+
+    def _warn_of_classes(self) -> None:
+        """Tell of classes that are not those of the first dataset that has some."""
+        known = [
+            (number, metainfo["classes"])
+            for number, dataset in enumerate(self.datasets)
+            if "classes" in (metainfo := dataset.metainfo)
+        ]
+        for number, classes in known[1:]:
+            first, expected = known[0]
+            if not are_equal(classes, expected):
+                _logger.warning(
+                    "the classes of dataset %d of a mixture are not those of dataset "
+                    "%d: %s, and there %s. As the target (idx) a number means one "
+                    "class here and another there: number the labels yourself, as by "
+                    "target=lambda info: numbers[info['label']]",
+                    number,
+                    first,
+                    shown(classes),
+                    shown(expected),
+                )
+                return
 
     def _rule(self) -> int:
         return self.order.fingerprint

@@ -491,3 +491,17 @@ def test_a_mixture_in_any_order_of_asking_is_the_same(make):
     in_order = names(mixture)
     asked = [mixture[index]["img_path"] for index in range(699, -1, -1)]
     assert asked[::-1] == in_order
+
+
+def test_a_mixture_tells_of_classes_that_differ(make, caplog):
+    few, same = make("f", [[0]] * 5), make("m", [[0]] * 20)
+    MixtureDataset([few, same], [1, 1])
+    assert not caplog.records
+    named = make("n", [[0]] * 5, metainfo={"classes": ["y", "x"]})
+    mixture = MixtureDataset([few, same, named], [1, 1, 1], lazy_init=True)
+    assert not caplog.records
+    mixture.full_init()
+    (record,) = caplog.records
+    assert "dataset 2 of a mixture are not those of dataset 0: ['y', 'x']" in (
+        record.getMessage()
+    )
