@@ -7,6 +7,7 @@ with a warning where the environment tells of several processes.
 
 from __future__ import annotations
 
+import gc
 import random
 import warnings
 from time import perf_counter
@@ -223,6 +224,7 @@ class ResumableSampler(Resumable):
         # Where all of an epoch's samples were given from, to nobody who tracks them.
         self._given: tuple[int, int] | None = None
         self._is_tracked = False
+        self._has_failed = False
         self._num_given = 0
         self._workers = WorkersClock()
         self._consumer = ConsumerClock()
@@ -309,9 +311,16 @@ class ResumableSampler(Resumable):
                 WORK.begin()  # here, where the consumer may have read, too
             start, is_first = perf_counter(), batches is None
             if is_first:  # which starts workers
+                if self._has_failed and settings.num_workers:
+                    # An error of torch's holds the iterator that it came out of. Were
+                    # that collected in a worker, it would put something into a queue
+                    # whose lock a thread of its own may have had at the fork.
+                    gc.collect()
                 batches = iter(loader)
+            self._has_failed = True
             with self._left_at(place):  # a worker may end behind the last batch
                 batch: Any = next(batches, _END)
+            self._has_failed = batch is _END  # and perhaps too early
             seconds = perf_counter() - start
             self._consumer.waiting += seconds
             if batch is _END:
@@ -336,6 +345,7 @@ class ResumableSampler(Resumable):
             self._require_place(place)
             num_open = len(cursor) + self._num_given - at_first
             self._end_epoch(num_open, settings.least_missing)
+        self._has_failed = False
 
     def profile(self) -> LoaderProfile:
         """Say where the time went, and which setting to change first.

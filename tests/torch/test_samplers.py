@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import itertools
 import json
@@ -366,6 +367,39 @@ def test_a_loader_that_ends_too_early_is_told(workers, options, num_seen, missin
     for _ in sampler.track(DataLoader(Places(11), **options)):
         pass
     assert (sampler.epoch, sampler.state_dict()["position"]) == (1, 0)
+
+
+class Broken(Places):
+    """Samples, one of which is an error."""
+
+    def __getitem__(self, index):
+        return {}[index] if index == 5 else super().__getitem__(index)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("dataset", "error"), [(Exhausted(11), RuntimeError), (Broken(11), KeyError)]
+)
+def test_workers_are_forked_without_what_an_error_has_left(dataset, error):
+    from torch.utils.data import DataLoader
+    from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+    sampler = ResumableSampler(PlainOrder(11, shuffle=False))
+    options = {"sampler": sampler, "num_workers": 1, "collate_fn": list}
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(error):
+            for _ in sampler.track(DataLoader(dataset, **options)):
+                pass
+        batches = sampler.track(DataLoader(Places(11), **options))
+        next(batches)
+        kinds = [type(each) for each in gc.get_objects()]
+    finally:
+        gc.enable()
+    batches.close()
+    # Where it is collected in a worker, it may wait there for ever.
+    assert kinds.count(_MultiProcessingDataLoaderIter) == 1
 
 
 @pytest.mark.torch
