@@ -52,7 +52,7 @@ def select_frames(selection: Any, num_frames: int) -> Sequence[int]:
         return _select_slice(selection, num_frames)
     if isinstance(selection, range):
         return _select_range(selection, num_frames)
-    if isinstance(selection, list):
+    if isinstance(selection, (list, tuple)):
         # The common case of plain positions, without the detour through an array.
         if all(type(index) is int for index in selection):
             return [_position(index, num_frames) for index in selection]

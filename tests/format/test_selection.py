@@ -112,10 +112,21 @@ def test_an_empty_selection_is_no_frame(nothing):
 
 
 @pytest.mark.parametrize(
-    "outside", [5, -6, [0, 5], [-6], np.array([5]), range(3, 7), (1, 99)]
+    "outside",
+    [
+        5,
+        -6,
+        [0, 5],
+        [-6],
+        np.array([5]),
+        range(3, 7),
+        (1, 99),
+        [-1, 2**64],
+        (-1, 2**64),
+    ],
 )
 def test_a_position_outside_is_named_with_the_number_of_frames(outside):
-    message = r"frame index (5|-6|99) is outside of an item of 5 frames"
+    message = rf"frame index (5|-6|99|{2**64}) is outside of an item of 5 frames"
     with pytest.raises(FrameIndexError, match=message):
         select_frames(outside, 5)
 
