@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
 __all__ = ["MAX_DEFAULT", "default_threads", "usable_cores", "work_together"]
 
@@ -234,9 +235,19 @@ def work_together(
         raise call.error
 
 
+def _is_at_work() -> bool:
+    """Tell whether this thread makes a call; a handler of signals comes in between."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code is not work_together.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
 def _before_fork() -> None:
     # A fork takes no thread along, and Python 3.12 and later warn of those that run.
-    _pool.stop()
+    # Those that wait for this very thread would be waited for without end.
+    if not _is_at_work():
+        _pool.stop()
 
 
 def _in_child() -> None:

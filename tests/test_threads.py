@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import subprocess
 import threading
@@ -262,6 +263,36 @@ def test_what_a_handler_of_signals_raises_comes_out_after_the_helpers_have_left(
     finally:
         signal.signal(signal.SIGALRM, before)
     assert left == [1]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_handler_of_signals_may_fork_in_the_midst_of_a_call():
+    begun, go_on = threading.Semaphore(0), threading.Event()
+    waited, ended = [], []
+
+    def fork(*_: object) -> None:
+        if not (child := os.fork()):
+            os._exit(7)
+        ended.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    def own() -> None:
+        assert begun.acquire(timeout=20)
+        signal.raise_signal(signal.SIGUSR1)
+        go_on.set()
+
+    def work() -> None:
+        begun.release()
+        waited.append(go_on.wait(5))
+
+    before = signal.signal(signal.SIGUSR1, fork)
+    try:
+        work_together(work, 1, own=own)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert (waited, ended) == ([True], [7])
+    # And the next fork is one without threads again.
+    threads._before_fork()
+    assert helpers() == []
 
 
 def test_an_interrupt_while_a_thread_is_started_keeps_nothing_from_ending(monkeypatch):
