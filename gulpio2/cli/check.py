@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gulpio2.format.problems import Problem
+    from gulpio2.sanity.report import CheckReport
 
 __all__ = ["check"]
 
@@ -103,14 +104,20 @@ def check(
             click.echo(
                 f"{escape(directory)}: {report}{'' if report.deep else ' (--deep)'}"
             )
-            write_lines(_advice(report.problems, directory))
+            write_lines(_advice(report, directory))
     if not report.ok:
         ctx.exit(1)
 
 
-def _advice(problems: Sequence[Problem], directory: Path) -> Iterator[str]:
+def _advice(report: CheckReport, directory: Path) -> Iterator[str]:
     """Say what to do about what was found; several lines for several things."""
-    codes = {problem.code for problem in problems}
+    codes = {problem.code for problem in report.problems}
+    if codes and any(note.code == "changed-places" for note in report.notes):
+        yield (
+            "first of all give the data files their names back, as the note of "
+            "changed-places says, and check again: what is told of them comes of that"
+        )
+        return
     if "unknown-version" in codes:
         yield "check it with a newer gulpio2, which knows the format that it has"
         return

@@ -217,7 +217,7 @@ def test_a_folder_without_chunks_is_not_to_be_repaired(gulp2, tmp_path):
     (tmp_path / "empty").mkdir()
     result = gulp2("check", tmp_path / "empty", status=1)
     assert "no complete chunk" in result.stdout
-    assert "gulp2 repair" not in result.stdout
+    assert "copies what is undamaged" not in result.stdout
 
 
 # ---------------------------------------------------------------- what to do
@@ -337,3 +337,17 @@ def test_what_is_no_folder_is_wrong_usage(gulp2, tmp_path, kind):
     for words in (["check", path], ["repair", tmp_path, path], ["ls", path]):
         result = gulp2(*map(str, words), status=2)
         assert str(path) in result.stderr
+
+
+def test_swapped_data_files_are_to_be_renamed_before_anything_else(gulp2, tmp_path):
+    make_gulp_directory(tmp_path / "made", num_items=5, items_per_chunk=2).close()
+    first, last = (tmp_path / "made" / f"data_{n}.gulp" for n in (0, 2))
+    first.rename(tmp_path / "away")
+    last.rename(first)
+    (tmp_path / "away").rename(last)
+    result = gulp2("check", "--deep", tmp_path / "made", status=1)
+    assert "note: data_0.gulp: has the length that meta_2.gmeta" in result.stdout
+    assert result.stdout.splitlines()[-1].startswith(
+        "first of all give the data files their names back"
+    )
+    assert "copies what is undamaged" not in result.stdout
