@@ -87,3 +87,36 @@ def test_a_chunk_that_outlives_its_directory_gives_no_frames_of_others(folder, l
     write(folder, levels)
     with pytest.raises(MetaFileError, match="written anew since its map was read"):
         level_of(chunk, "c")
+
+
+@pytest.mark.parametrize("levels", [LEVELS[::-1], LEVELS[1:]], ids=["order", "gone"])
+@pytest.mark.parametrize("is_read", [True, False])
+@pytest.mark.parametrize("verb", ["read_frames", "read_clip", "read_jpegs"])
+def test_an_item_found_before_closing_gives_no_frames_of_others(
+    tmp_path, levels, is_read, verb
+):
+    write(tmp_path, LEVELS)
+    directory = GulpDirectory(tmp_path, indexed=True)
+    item = directory.item("a")
+    directory.close()
+    write(tmp_path, levels)
+    if is_read:
+        assert level_of(directory, "c") == 200
+    with pytest.raises(MapChangedError, match=r"item 'a' .* Ask the directory for it"):
+        getattr(item, verb)(None)
+
+
+def test_an_item_found_before_closing_reads_on_where_its_frames_stay(tmp_path):
+    write(tmp_path, LEVELS)
+    directory = GulpDirectory(tmp_path, indexed=True)
+    item = directory.item("b")
+    directory.close()
+    chunk = GulpChunk(tmp_path / "data_0.gulp", tmp_path / "meta_0.gmeta")
+    with chunk.open("ab"):
+        chunk.append("b", {}, [np.full((16, 16, 3), 50, np.uint8)])
+    for _ in range(2):
+        assert [round(int(frame[0, 0, 0]), -1) for frame in item.read_frames(None)] == [
+            100,
+            100,
+        ]
+    assert directory.item("b").num_frames == 3

@@ -6,7 +6,7 @@ import base64
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gulpio2.errors import MapChangedError
 from gulpio2.format.altered import crc32_to_compare
@@ -147,6 +147,15 @@ class IndexedEntry(OrderedDict[str, Any]):
         return OrderedDict, (list(self.items()),), vars(self) or None
 
 
+class _Index(Protocol):
+    """What is asked of a `gulpio2.storage.index.index.Index`."""
+
+    @property
+    def state(self) -> object: ...
+
+    def record(self, id_: str) -> IndexRecord | None: ...
+
+
 # Not frozen, which would make it slow to make, for each clip.
 @dataclass(slots=True, eq=False)
 class IndexRecord:
@@ -156,6 +165,10 @@ class IndexRecord:
     row: int
     read_text: Callable[[Columns, int], bytes]
     """Reads the text of a row's entry from the map."""
+    index: _Index | None = None
+    """What it was looked up in; None where that does not matter any more."""
+    state: object = None
+    """What the index had loaded then; see `Index.state`."""
 
     @property
     def frame_info(self) -> FrameSpans:
@@ -224,8 +237,37 @@ class IndexRecord:
         return None if times is None else times.of_frames
 
     def spans(self, indices: Sequence[int]) -> list[tuple[int, int]]:
-        """Give offset and length of the JPEG of each of these frames."""
+        """Give offset and length of the JPEG of each of these frames.
+
+        Raises
+        ------
+        MapChangedError
+            The index was loaded again since, of a map by which the frames are others.
+        """
+        if self.index is not None and self.index.state is not self.state:
+            self._settle(self.index)
         return self.frame_info.jpeg_spans(indices)
+
+    def _settle(self, index: _Index) -> None:
+        """Make sure that an index of later maps has the same frames, or more.
+
+        Data files are opened for what it says, and may have others by now.
+        """
+        state, id_, frames = index.state, self.columns.id_at(self.row), self.num_frames
+        now = index.record(id_)
+        if (
+            now is None
+            or now.number != self.number
+            or now.num_frames < frames
+            or now.frame_info[:frames] != self.frame_info.to_list()
+            or now.crc32(range(frames)) != self.crc32(range(frames))
+        ):
+            raise MapChangedError(
+                f"item {id_!r} of chunk {self.number} was written anew or deleted "
+                "since it was found, and its directory was closed meanwhile. Ask the "
+                "directory for it again"
+            )
+        self.state = state
 
     def crc32(self, indices: Sequence[int]) -> list[int] | None:
         """Give the checksum of each of these frames; None where there are none."""
@@ -254,7 +296,7 @@ class IndexRecord:
     def lasting(self) -> IndexRecord:
         """Give a record whose entry stays what it is now, whatever the map says."""
         if not self.columns.flags.item(self.row) & IRREGULAR:
-            return self
+            return IndexRecord(self.columns, self.row, self.read_text)
         text = self.read_text(self.columns, self.row)
         return IndexRecord(self.columns, self.row, lambda _columns, _row: text)
 

@@ -223,7 +223,7 @@ class Index:
             if self.verify:
                 self._verify(id_, loaded.columns, row)
             seen[row >> 3] |= bit
-        return IndexRecord(loaded.columns, row, self._texts.read)
+        return IndexRecord(loaded.columns, row, self._texts.read, self, loaded.state)
 
     def _find_sound(self, id_: str) -> tuple[Held, int | None]:
         """Find a row of an index that was made of the maps that are here."""
