@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import logging
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from gulpio2.storage.index.index import Index
 from gulpio2.storage.index.loading import load_index
 from gulpio2.storage.index.texts import MapTexts
 from gulpio2.storage.local import LocalStore
+from gulpio2.storage.locks import lock_file
 from gulpio2.storage.paths import path_in
 from gulpio2.types import no_progress
 
@@ -351,10 +353,35 @@ class _UnlessMade(UnlessChanged):
         StorageExistsError
             Another has given one that name.
         """
-        now = _identity_of(str(self.folder))
-        if now not in (self._before, None):
-            raise StorageExistsError(
-                errno.EEXIST,
-                f"{self.path(target)} was made by another process meanwhile",
-            )
-        super().rename(source, target, made_of=made_of, is_new=is_new or now is None)
+        with _one_at_a_time(self.path(target)):
+            now = _identity_of(str(self.folder))
+            if now not in (self._before, None):
+                raise StorageExistsError(
+                    errno.EEXIST,
+                    f"{self.path(target)} was made by another process meanwhile",
+                )
+            is_new = is_new or now is None  # who is second is refused then
+            super().rename(source, target, made_of=made_of, is_new=is_new)
+
+
+@contextmanager
+def _one_at_a_time(path: str) -> Iterator[None]:
+    """Let others who replace a file wait, who look at its name once more then.
+
+    By a lock on the file that is there, if there is one and the file system has locks:
+    else two may replace it in one instant.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR)  # NFS gives no exclusive lock for less
+    except OSError:
+        yield
+        return
+    try:
+        with suppress(OSError):
+            lock_file(fd)
+        yield
+    finally:
+        # Not by closing alone: a child that was forked meanwhile has the file as well.
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)

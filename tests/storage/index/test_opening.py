@@ -1094,6 +1094,13 @@ def test_processes_that_make_an_index_at_once_all_map_the_same_file(
         return done
 
     monkeypatch.setattr(opening, name, at_once)
+    rename = LocalStore.rename
+
+    def rename_slowly(*args: Any, **options: Any) -> None:
+        time.sleep(0.02)  # in which another one may look at what is there
+        rename(*args, **options)
+
+    monkeypatch.setattr(LocalStore, "rename", rename_slowly)
 
     def open_it() -> int:
         directory = indexed(folder)
