@@ -35,6 +35,7 @@ from gulpio2.reading import (
     read_list,
     with_place,
 )
+from gulpio2.record import EntryRecord
 from gulpio2.threads import default_threads
 
 if TYPE_CHECKING:
@@ -95,8 +96,7 @@ class StoredItem:
 
         The last frame is taken to be shown for as long as those before it (the median).
         """
-        times = self.times
-        if times is None:
+        if (times := self.times) is None:
             return None
         numerator, denominator = times.time_base
         return times.ticks_shown * numerator / denominator
@@ -196,10 +196,7 @@ class StoredItem:
         )
 
     def checksums(self, indices: Sequence[int]) -> list[int] | None:
-        """Give the CRC-32 of each of these frames, where it is to be compared.
-
-        None where none are stored, too.
-        """
+        """Give the CRC-32 of each of these frames; None where none is compared."""
         try:
             return self.record.crc32(indices) if self.verify else None
         except CorruptFrameError as cause:
@@ -248,14 +245,18 @@ class StoredItem:
         FrameTimeError, TypeError, ValueError
             As `GulpDirectory.read_frames_at`.
         """
-        times = self.record.frame_times(self._where)
-        if times is None:
+        if (times := self.record.frame_times(self._where)) is None:
             raise FrameTimeError(
                 f"item {self.id_!r} in {self.data_path} has no presentation times: it "
                 "has no video behind it, GulpIO2 0.0.4 wrote it, or frames without "
                 "such times were appended. Select by index"
             )
         return indices_at(times, seconds, mode)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy with the entry itself: an index stays where it is."""
+        others = [getattr(self, name) for name in self.__slots__[2:]]
+        return StoredItem, (self.id_, EntryRecord(self.entry), *others)
 
     def __repr__(self) -> str:
         """Show the id and the number of frames, never the frames."""
@@ -364,8 +365,7 @@ def read_clips(
                 "a custom jpeg_decoder returns whole frames: scale, min_size, crop "
                 "and colorspace go with the package's decoder only"
             )
-        clips = [item.read_frames(indices) for item, indices in chosen]
-        array = _stacked(clips, chosen)
+        array = _stacked([item.read_frames(each) for item, each in chosen], chosen)
     else:
         array = np.empty((len(chosen), 0, *first.decoded_shape(options)), np.uint8)
     if not batched:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import math
 import os
+import pickle
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gulpio2 import GulpChunk
+from gulpio2 import GulpChunk, GulpDirectory
 from gulpio2.errors import CorruptFrameError, FrameTimeError, MetaFileError
 from gulpio2.sampling.timeline import Timeline
 from gulpio2.testing import make_frames
@@ -215,3 +217,16 @@ def test_damaged_extras_hinder_only_what_needs_them(chunk, tmp_path):
     message = r"item 'variable' .*: the 'gulp2' part of the entry is damaged: pts holds"
     with pytest.raises(MetaFileError, match=message):
         damaged.read_frames_at("variable", 0.0)
+
+
+@pytest.mark.parametrize("indexed", [True, False])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda item: pickle.loads(pickle.dumps(item))]
+)
+def test_a_copy_of_an_item_reads_as_it_does(chunk, tmp_path, indexed, copied):
+    item = GulpDirectory(tmp_path, indexed=indexed).item("variable")
+    again = copied(item)
+    assert again.meta == {"label": 1}
+    assert again.entry == item.entry
+    assert np.array_equal(again.read_clip([5, 0]), item.read_clip([5, 0]))
+    assert again.frame_indices_at(0.5) == item.frame_indices_at(0.5)
