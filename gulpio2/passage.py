@@ -43,33 +43,38 @@ class Passage:
         )
 
     def _begin(self) -> None:
-        self._changed = threading.Condition()
+        # Taken itself: out of the condition's own `__enter__`, in Python, an interrupt
+        # may come when it has the lock and has not said so.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._inside: dict[int, int] = {}  # thread to its calls
         self._holder: int | None = None
 
     @contextmanager
     def through(self) -> Iterator[None]:
         """Make calls, once no fork is under way."""
-        own = threading.get_ident()
-        with self._changed:
-            # Whoever is inside already must come out, and who holds it may go in.
-            while self._holder not in (None, own) and own not in self._inside:
-                self._changed.wait()
-            inside = self._inside  # a child that is forked meanwhile has another
-            inside[own] = inside.get(own, 0) + 1
+        own, inside = threading.get_ident(), None
         try:
+            with self._lock:
+                # Whoever is inside already must come out, and who holds it may go in.
+                while self._holder not in (None, own) and own not in self._inside:
+                    self._changed.wait()
+                before = self._inside.get(own, 0)
+                # In one step; a child that is forked meanwhile has another one.
+                self._inside[own], inside = before + 1, self._inside
             yield
         finally:
-            with self._changed:
-                inside[own] -= 1
-                if not inside[own]:
-                    del inside[own]
-                    self._changed.notify_all()
+            if inside is not None:
+                with self._lock:
+                    inside[own] -= 1
+                    if not inside[own]:
+                        del inside[own]
+                        self._changed.notify_all()
 
     def _hold(self) -> None:
         """Let no other thread in, and wait for those that are inside."""
         own, deadline = threading.get_ident(), monotonic() + _PATIENCE
-        with self._changed:
+        with self._lock:
             while self._holder not in (None, own) and monotonic() < deadline:
                 self._changed.wait(_PATIENCE)  # two forks at once
             self._holder = own
@@ -77,7 +82,7 @@ class Passage:
                 self._changed.wait(left)
 
     def _open(self) -> None:
-        with self._changed:
+        with self._lock:
             self._holder = None
             self._changed.notify_all()
 
