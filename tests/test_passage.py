@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-import itertools
 import os
 import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,9 +16,7 @@ from gulpio2.storage.index.keeping import build_index
 from gulpio2.storage.index.table import make_table
 from gulpio2.testing import make_gulp_directory
 from tests.forking import forked, status_of
-
-if TYPE_CHECKING:
-    from types import FrameType
+from tests.interrupts import interrupted
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -58,32 +53,13 @@ def test_an_interrupt_on_the_way_in_or_out_leaves_the_way_free():
         with passage.through():
             pass
 
-    for number in itertools.count(1):
-        left = number
-
-        def interrupt(frame: FrameType, event: str, _: object) -> None:
-            # Where Python looks for signals: behind a call.
-            nonlocal left
-            is_generator = frame.f_code.co_flags & inspect.CO_GENERATOR
-            if event == "c_return" or (event == "return" and not is_generator):
-                left -= 1
-                if not left:
-                    raise KeyboardInterrupt
-
-        try:
-            sys.setprofile(interrupt)
-            go_through()
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.setprofile(None)
-        if left > 0:
-            break
+    number = 0
+    for number in interrupted(go_through):
         assert passage._inside == {}
         other = threading.Thread(target=go_through, daemon=True)
         other.start()
         other.join(10)
-        assert not other.is_alive()
+        assert not other.is_alive(), number
     assert number > 5
 
 

@@ -203,8 +203,11 @@ class _Feeder:
         self._jobs = jobs
         self._order: SimpleQueue[_Job | None] = SimpleQueue()
         self._failure: BaseException | None = None
-        self._room = threading.Semaphore(2 * _AHEAD)
-        self._held = 2 * _AHEAD
+        # A thing for each frame that there is room for. No semaphore, which is made of
+        # functions of Python: an interrupt in one leaves its lock taken.
+        self._room: SimpleQueue[None] = SimpleQueue()
+        self._held = 0
+        self.hold(2 * _AHEAD)
         self._stopped = False
         self._thread = threading.Thread(
             target=self._feed, name="gulpio2-feeder", daemon=True
@@ -220,9 +223,9 @@ class _Feeder:
 
     def hold(self, frames: int) -> None:
         """Hold at least so many frames; asked for by the thread that takes them."""
-        if frames > self._held:
-            self._room.release(frames - self._held)
-            self._held = frames
+        while self._held < frames:
+            self._room.put(None)
+            self._held += 1
 
     def take(self) -> _Job | None:
         """Give the next frame, encoded or not; None at the end.
@@ -235,13 +238,13 @@ class _Feeder:
         job = self._order.get()
         if job is None and self._failure is not None:
             raise self._failure
-        self._room.release()
+        self._room.put(None)
         return job
 
     def stop(self) -> None:
         """End the thread, and forget what nobody took."""
         self._stopped = True
-        self._room.release()
+        self._room.put(None)
         self._thread.join()
         with contextlib.suppress(Empty):
             while (job := self._order.get_nowait()) is not None:
@@ -256,10 +259,9 @@ class _Feeder:
                 # this thread may come to its end before anybody else takes it.
                 self._jobs.put(job)
                 self._order.put(job)
-                while not self._room.acquire(blocking=False):
-                    if not _help(self._jobs):
-                        self._room.acquire()
-                        break
+                while self._room.empty() and _help(self._jobs):
+                    pass
+                self._room.get()
                 if self._stopped:
                     break
         except BaseException as error:  # noqa: BLE001  # raised in its turn

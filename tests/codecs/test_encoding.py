@@ -13,6 +13,7 @@ from gulpio2.codecs.jpeg import EncoderSettings, encode_frame
 from gulpio2.errors import AdapterContractError, SourceReadError
 from gulpio2.testing import make_frames
 from gulpio2.types import DeferredImage, StoredFrame, YuvFrame
+from tests.interrupts import interrupted
 
 SETTINGS = EncoderSettings()
 
@@ -145,6 +146,29 @@ def test_stopping_in_the_middle_leaves_no_thread_at_work(encoder):
     encoder.close()
     ours = {"gulpio2-encoder", "gulpio2-feeder"}
     assert not [t for t in threading.enumerate() if t.name in ours]
+
+
+def test_an_interrupt_while_frames_are_taken_keeps_nothing_from_ending():
+    encoder = FrameEncoder(lambda: 2)
+    taken, ended = [encoder.encode([], lambda: SETTINGS)], []
+
+    def take():
+        taken.append(encoder.encode(stored(9), lambda: SETTINGS))
+        for _ in range(4):
+            next(taken[-1])
+
+    def interrupt() -> None:
+        for number in interrupted(take):
+            taken[-1].close()
+            ended.append(number)
+
+    # Where it would wait for ever, another thread than this one does.
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert len(ended) > 10
+    encoder.close()
 
 
 def test_a_source_is_taken_by_a_thread_of_its_own_and_closed():
