@@ -255,8 +255,8 @@ class StoredItem:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy with the entry itself: an index stays where it is."""
-        others = [getattr(self, name) for name in self.__slots__[2:]]
-        return StoredItem, (self.id_, EntryRecord(self.entry), *others)
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return partial(StoredItem, **{**values, "record": EntryRecord(self.entry)}), ()
 
     def __repr__(self) -> str:
         """Show the id and the number of frames, never the frames."""
