@@ -85,6 +85,9 @@ class Dispatcher:
         self._num_workers = num_workers
         self._local = LocalWorkers(num_workers, apart=apart)
         self._executor = executor
+        self._num_tasks = self._local.num_tasks
+        if executor is not None:  # whose workers are other processes, also if one
+            self._num_tasks = TASKS_EACH * num_workers
         self._resume = resume
         self._progress = _ToldProgress(progress)
         self.failures = failures
@@ -189,11 +192,7 @@ class Dispatcher:
         """
         waiting.reverse()
         running: dict[Future[TaskResult], Task] = {}
-        if self._executor is None:
-            num_tasks = self._local.num_tasks
-        else:
-            num_tasks = TASKS_EACH * self._num_workers
-        capacity = Capacity(self._executor, num_tasks)
+        capacity = Capacity(self._executor, self._num_tasks)
         while waiting or running:
             num_tasks = capacity.num_tasks()
             while waiting and len(running) < num_tasks:
