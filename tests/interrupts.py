@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import itertools
 import sys
@@ -17,7 +18,8 @@ __all__ = ["interrupted"]
 def interrupted(action: Callable[[], object]) -> Iterator[int]:
     """Do something again and again, and interrupt it behind each of its calls by turns.
 
-    That is where Python looks for signals.
+    That is where Python looks for signals. No garbage is collected meanwhile: what
+    others have called for that, such as hypothesis, would be interrupted in its place.
 
     Yields
     ------
@@ -35,6 +37,7 @@ def interrupted(action: Callable[[], object]) -> Iterator[int]:
                 if not left:
                     raise KeyboardInterrupt
 
+        gc.disable()
         try:
             sys.setprofile(interrupt)
             action()
@@ -42,6 +45,7 @@ def interrupted(action: Callable[[], object]) -> Iterator[int]:
             pass
         finally:
             sys.setprofile(None)
+            gc.enable()
         if left > 0:
             return
         yield number
